@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import runpy
 import subprocess
 import sys
@@ -12,6 +13,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import yaml
+
+from corral.render.alerts import ALERTS
 
 DEMO = Path(__file__).parents[2] / "tools/demo"
 ENDED = {"JobState": "COMPLETED", "Restarts": "1"}
@@ -20,6 +24,18 @@ process 0 agrees to a checkpoint after step 12
 corral: requeue, the checkpoint is written and a machine is being reclaimed
 continues after step 12
 """
+
+MESSAGE = """train-2 works 2.00 times as long on a step of job 3 as other nodes, which wait for it.
+Since 2026-11-28 19:12 UTC.
+Look first: corral diagnose dev 3
+Runbook: docs/runbooks/CorralNodeSlow.md"""
+
+
+@pytest.fixture
+def alerts(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The step with the alert, as `make demo` imports it."""
+    monkeypatch.syspath_prepend(str(DEMO))
+    return importlib.import_module("alert_steps")
 
 
 @pytest.fixture
@@ -75,9 +91,44 @@ def test_an_interruption_that_did_not_happen_ends_the_demo(
         steps.expect_move("train-3", after, ended, log)
 
 
-def test_a_slow_node_that_is_not_found_ends_the_demo(steps: ModuleType) -> None:
-    steps.expect_slow_node("train-2", [{"kind": "straggler", "nodes": ["train-2"]}])
+def test_a_slow_node_that_is_not_found_ends_the_demo(alerts: ModuleType) -> None:
+    alerts.expect_slow_node("train-2", [{"kind": "straggler", "nodes": ["train-2"]}])
     with pytest.raises(
         importlib.import_module("session").Unexpected, match="false: train-2 is found, and nothing else"
     ):
-        steps.expect_slow_node("train-2", [])
+        alerts.expect_slow_node("train-2", [])
+
+
+def test_the_demo_looks_first_where_the_alert_does(alerts: ModuleType) -> None:
+    assert alerts.expect_alert("train-2", 3, [MESSAGE]) == ("diagnose", "dev", "3", "--box")
+
+
+@pytest.mark.parametrize(
+    ("messages", "problem"),
+    [
+        ([MESSAGE, MESSAGE], "false: one message arrived"),
+        ([MESSAGE.replace("train-2", "train-1")], "false: it names train-2 and job 3"),
+        ([MESSAGE.replace("job 3", "job 33")], "false: it names train-2 and job 3"),
+        ([MESSAGE.replace("Look first", "Look")], "the message should name a command"),
+    ],
+    ids=["two", "another node", "another job", "no command"],
+)
+def test_another_alert_ends_the_demo(alerts: ModuleType, messages: list[str], problem: str) -> None:
+    with pytest.raises(importlib.import_module("session").Unexpected, match=problem):
+        alerts.expect_alert("train-2", 3, messages)
+
+
+def test_the_demos_rule_is_the_shipped_one_without_its_minutes(alerts: ModuleType) -> None:
+    (shipped,) = (one for one in ALERTS if one.name == "CorralNodeSlow")
+    expression = re.sub(r"avg_over_time\((\w+)\[10m\]\)", r"\1", shipped.expression)
+    ((rule,),) = (group["rules"] for group in yaml.safe_load(alerts.RULE.read_text())["groups"])
+    assert rule == {
+        "alert": "NodeSlowAtOnce",
+        "expr": expression.removeprefix("(").removesuffix(") unless on () corral_cluster_changing == 1"),
+        "labels": {"severity": shipped.severity},
+        "annotations": {
+            "summary": shipped.summary,
+            "runbook": f"docs/runbooks/{shipped.name}.md",
+            "command": shipped.first_command.replace("ENV", "dev"),
+        },
+    }

@@ -1,21 +1,27 @@
 """A cluster with Prometheus: a later `corral up` starts it, it follows real jobs, and no user of the head reads it.
-Alerts reach those whom the environment names.
+A machine slows a job down, and those whom the environment names get the alert, and its end.
 
-Everything is read on the head, by curl.
+Prometheus and Alertmanager have the files that `corral up` installs, with all their minutes: the alert takes ten, its
+end up to fifteen. A new head is silent for ten minutes; all steps before the slow machine fit into these.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from canaries import locations, secrets_of, served, shown
+from chat import CHAT_HOST, WEBHOOK, Chat, start_chat
 from clusters import UP_IN_S, Cluster
+from people import as_person
 
 import boxes
 from agent.health_fixtures import RECORDED
@@ -41,40 +47,38 @@ with corral_step.StepRecorder() as steps:
         time.sleep(1)
         steps.end_step(tokens=100)
 '"""
-# A synchronous training program: half a second of own work a step, twice as much on one machine, for which others wait.
-WAITS_FOR_ONE = """
-export CORRAL_STEP_DIR=$PWD/.corral/steps/$SLURM_JOB_ID PYTHONPATH=/opt/corral/agent/corral/agent/job_library
-(umask 077 && mkdir -p "$CORRAL_STEP_DIR")
-srun python3 -c '
-import corral_step, os, time
-own = 1.0 if os.environ["SLURMD_NODENAME"] == "train-2" else 0.5
-with corral_step.StepRecorder() as steps:
-    while True:
-        time.sleep(own)
-        with steps.communication():
-            time.sleep(1.1 - own)
-        steps.end_step(tokens=100)
-'"""
 RUN = "{model: llama3-8b, tokens: 1B, sequence_length: 8192, batch_sequences: 64, queue: train, nodes: 2}\n"
-# Minutes become seconds, but for a node that boots, and nothing waits for a deployment to be over: promtool tries the
-# rules as they are.
-SOONER = r"""
-cd /etc/corral
-sed -i 's/\[10m\]/[1m]/g; s/ unless on () corral_cluster_changing == 1//' prometheus/alerts.yml
-sed -i '/CorralNodeSilent/,/for:/! s/for: 10m/for: 10s/' prometheus/alerts.yml
-sed -i 's/_interval: 30s/_interval: 5s/' prometheus/prometheus.yml
-sed -i 's/group_wait: 30s/group_wait: 1s/; s/group_interval: 5m/group_interval: 5s/' alertmanager/alertmanager.yml
-pkill -HUP -x prometheus; pkill -HUP -f prometheus-alertmanager
-"""
-# What only looks like the URL of a webhook and a key; nothing answers there.
-RECEIVERS = {
-    "team/slack": "https://hooks.example.org/services/T0123/B0123/w3bh00k0fth1st3st",
-    "team/pagerduty": "r0ut1ngk3y0fth1st3st0123456789ab",
-}
+RUNBOOK = Path(__file__).parents[2] / "docs/runbooks/CorralNodeSlow.md"
+PROGRAMS = Path(__file__).parent / "programs"
+# A synchronous training program: the same on both machines, until one of them stops its processes again and again.
+TRAINS = "/home/ada/trains.py --in-pieces --step 0.08 --seconds 7200 --mark limps"
+SLOWS_DOWN = "setsid /usr/bin/python3 /home/ada/slows_down.py limps </dev/null >/dev/null 2>&1 &"
+# The chat answers. What is no key of PagerDuty's is sent to a host that does not.
+RECEIVERS = {"team/slack": f"https://{CHAT_HOST}{WEBHOOK}", "team/pagerduty": "r0ut1ngk3y0fth1st3st0123456789ab"}
 WATCHING = ("Prometheus's password", "node token", "Slack's webhook", "PagerDuty's key", "munge key")
 ALERTMANAGER = "http://127.0.0.1:9093"
-MINUTES_S = 420  # Slurm lets a job that is requeued wait two minutes
+MOVED_IN_S = 420  # Slurm lets a job that is requeued wait two minutes
+# Silence after the head's start, a mean that rises, `for`, `group_wait`; then a mean that forgets, `group_interval`.
+FIRES_IN_S, OVER_IN_S = 1800, 1500
 KEY = "corral:$(cat /etc/corral/prometheus/password)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inbox:
+    """What people got so far: messages of the cluster's topic, and of the chat."""
+
+    read_mails: Callable[[], list[str]]
+    chat: Chat
+    mails: list[str] = field(default_factory=list)
+
+    def mail(self, words: str) -> str:
+        """The mail with these words; looks every five seconds."""
+        time.sleep(5)
+        self.mails.extend(self.read_mails())
+        return next((one for one in self.mails if words in one), "")
+
+    def posts(self) -> list[Mapping[str, Any]]:
+        return self.chat.messages()
 
 
 def test_a_cluster_watches_itself(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -83,13 +87,18 @@ def test_a_cluster_watches_itself(tmp_path_factory: pytest.TempPathFactory) -> N
     with boxes.running_box(directory / "box", machines=True) as box:
         cluster = Cluster(life=begin(directory, box), name="dev")
         come_up(cluster)
+        inbox = Inbox(read_mails=mailbox(box), chat=start_chat(cluster, tmp_path_factory.mktemp("chat")))
         add_prometheus(cluster)
+        name_receivers(cluster)
         follow_a_job(cluster)
         follow_its_steps(cluster)
         keep_users_out(cluster)
-        notify_of_a_slow_node(cluster, mailbox(box))
-        name_receivers(cluster)
-        look_for_secrets(cluster)
+        job = start_training(cluster)
+        notify_of_a_slow_node(cluster, job, inbox)
+        follow_the_runbook(cluster, job)
+        look_for_secrets(cluster)  # while the alert is still over nothing but old steps
+        notify_of_its_end(cluster, job, inbox)
+        report_a_receiver_that_fails(cluster)
         cluster.life.done("down", "dev")
 
 
@@ -200,60 +209,93 @@ def keep_users_out(cluster: Cluster) -> None:
             assert cluster.on_head(*AS_ADA, "sh", "-c", refused) == "refused"
 
 
-def notify_of_a_slow_node(cluster: Cluster, mails: Callable[[], list[str]]) -> None:
-    """A node slows a job down: the alert, the message, the reason, what its runbook says to do, and the end of it."""
-    cluster.on_head("sh", "-c", SOONER)
-    command = ("sbatch", "--parsable", "--chdir=/home/ada", "--nodes=2", "--gpus-per-node=8", f"--wrap={WAITS_FOR_ONE}")
-    job = cluster.on_head(*AS_ADA, *command)
-    seen: list[str] = []
-
-    def mail(begins: str) -> str:
-        seen.extend(mails())
-        return next((one for one in seen if begins in one), "")
-
-    with step("Alertmanager's message names the node, where to look first, and the runbook"):
-        text = cluster.until(lambda: mail("train-2 works"), MINUTES_S)
-        assert re.search(rf"train-2 works 1\.[56]\d times as long on a step of job {job} as other nodes", text)
-        assert f"Look first: corral diagnose dev {job}\nRunbook: docs/runbooks/CorralNodeSlow.md" in text
-    with step("nothing else is wrong"):
-        assert [one for one in seen if "train-2 works" not in one] == []
-    with step("diagnose names the node and the reason"):
-        # The alert needs a minute of steps, the diagnosis twenty after the first ones.
-        slow = cluster.until(lambda: found_in(diagnosis(cluster, job)))
-        assert slow == [("straggler", ["train-2"])]
-    with step("it has read the one GPU that nvidia-smi shows on each of the job's nodes"):
-        unknown = [one for one in diagnosis(cluster, job)["unknown"] if "GPUs" in one or "EFA" in one]
-        assert unknown == [
-            "14 of 16 GPUs (nvidia-smi did not report them)",
-            "EFA of 2 of 2 nodes (no two readings of its counters)",
-        ]
-    with step("the job's page has its speed and its GPUs of all the time"):
-        kept = cluster.until(lambda: curves_of_run(cluster, job))
-        assert (kept["problem"], kept["nodes"], {*kept["gpu_utilization"]}) == ("", 2, {1.0})
-        assert kept["tokens_per_s"][-1] == pytest.approx(90, abs=4)
-    with step("the commands of the runbook move the job to another machine"):
-        cluster.on_head("scontrol", "update", "nodename=train-2", "state=drain", "reason=slow")
-        cluster.on_head("scontrol", "requeue", job)
-        cluster.until(lambda: cluster.job(int(job)).get("JobState") == "PENDING")
-        cluster.until(lambda: cluster.job(int(job))["JobState"] == "RUNNING", MINUTES_S)
-        moved = cluster.job(int(job))
-        assert (moved["NodeList"], moved["Restarts"]) == ("train-[1,3]", "1")
-    with step("a message reports that it is over"):
-        cluster.until(lambda: mail("Over: train-2 works"), MINUTES_S)
-    cluster.on_head("scancel", job)
-
-
 def name_receivers(cluster: Cluster) -> None:
-    """Slack and PagerDuty, of which none answers here: Alertmanager reports that."""
+    """A later `corral up` names secrets of Slack and PagerDuty."""
     for name, value in RECEIVERS.items():
         cluster.life.client("secretsmanager").create_secret(Name=name, SecretString=value)
     receivers = "{slack: team/slack, pagerduty: team/pagerduty}"
     cluster.spec.write_text(cluster.spec.read_text().replace("alerts: {}", f"alerts: {receivers}"))
     cluster.life.done("up", "dev")
     cluster.until(lambda: cluster.on_head("cat", SLACK_URL) and cluster.on_head("cat", PAGERDUTY_KEY))
-    with step("messages to Slack and PagerDuty fail"):
+
+
+def start_training(cluster: Cluster) -> str:
+    """A job of ada's on both machines, with the shipped script, on which nothing is wrong yet."""
+    for name in ("trains.py", "slows_down.py"):
+        file = cluster.home() / "ada" / name
+        file.write_text((PROGRAMS / name).read_text())
+        file.chmod(0o644)
+    options = "--nodes=2 --ntasks-per-node=1 --cpus-per-task=1 --gpus-per-node=8 --mem=2G"
+    command = f"PYTHON=/usr/bin/python3 sbatch --parsable {options} /opt/corral/jobs/train/jax.sbatch {TRAINS}"
+    job = as_person(cluster, "ada", command)
+    with step("a healthy job on two machines has a speed and no finding"):
+        cluster.until(lambda: curves_of_run(cluster, job))
+        assert cluster.job(int(job))["NodeList"] == "train-[1-2]"
+        assert found_in(diagnosis(cluster, job)) == []
+    return job
+
+
+def notify_of_a_slow_node(cluster: Cluster, job: str, inbox: Inbox) -> None:
+    """A machine slows the job down: the alert, its messages, and the reason."""
+    cluster.on(cluster.instance_of("train-2"), "sh", "-c", SLOWS_DOWN)
+    with step("Alertmanager's message names the node, where to look first, and the runbook"):
+        text = cluster.until(lambda: inbox.mail("train-2 works"), FIRES_IN_S)
+        # A quarter of the way between both machines is what others need: a node at 1.8 times is at 1.5 of that.
+        assert re.search(rf"train-2 works 1\.[3-6]\d times as long on a step of job {job} as other nodes", text)
+        assert f"Look first: corral diagnose dev {job}\nRunbook: docs/runbooks/CorralNodeSlow.md" in text
+    with step("the chat gets it by its webhook"):
+        (post,) = cluster.until(inbox.posts)
+        assert (post["title"], post["color"]) == ("corral dev: CorralNodeSlow (warning)", "warning")
+        assert post["text"].startswith("train-2 works 1.")
+    with step("nothing else is wrong"):
+        assert [one for one in inbox.mails if "train-2 works" not in one] == []
+    with step("the command of the message names the node and the reason"):
+        (command,) = re.findall(r"Look first: corral (.+)", text)
+        shown = json.loads(cluster.life.corral(*shlex.split(command), "--box", "--json").out)
+        assert found_in(shown) == [("straggler", ["train-2"])]
+    with step("it has read the one GPU that nvidia-smi shows on each of the job's nodes"):
+        assert [one for one in shown["unknown"] if "GPUs" in one or "EFA" in one] == [
+            "14 of 16 GPUs (nvidia-smi did not report them)",
+            "EFA of 2 of 2 nodes (no two readings of its counters)",
+        ]
+    with step("the job's page has its GPUs of all the time, and its speed, which fell"):
+        kept = curves_of_run(cluster, job)
+        assert (kept["problem"], kept["nodes"], {*kept["gpu_utilization"]}) == ("", 2, {1.0})
+        assert kept["tokens_per_s"][-1] < 0.8 * max(one for one in kept["tokens_per_s"] if one)
+
+
+def follow_the_runbook(cluster: Cluster, job: str) -> None:
+    """The first thing that the alert's page lists to do."""
+    (first,) = re.findall(r"^## Do\n1\. (.+)$", RUNBOOK.read_text(), re.MULTILINE)
+    for command in re.findall(r"`(scontrol .+?)`", first):  # of job 17 on train-2
+        cluster.on_head(*shlex.split(re.sub(r"\b17\b", job, command)))
+    with step("the commands of the runbook move the job to another machine"):
+        cluster.until(lambda: cluster.job(int(job)).get("JobState") == "PENDING")
+        cluster.until(lambda: cluster.job(int(job))["JobState"] == "RUNNING", MOVED_IN_S)
+        moved = cluster.job(int(job))
+        assert (moved["NodeList"], moved["Restarts"]) == ("train-[1,3]", "1")
+
+
+def notify_of_its_end(cluster: Cluster, job: str, inbox: Inbox) -> None:
+    """The job makes its steps on another machine."""
+    with step("a message reports that it is over"):
+        cluster.until(lambda: inbox.mail("Over: train-2 works"), OVER_IN_S)
+    with step("the chat is informed of the end, too, and of nothing else"):
+        posts = cluster.until(lambda: posts if len(posts := inbox.posts()) > 1 else None)
+        ended = ("corral dev: CorralNodeSlow is over", "good")
+        assert [(one["title"], one["color"]) for one in posts[1:]] == [ended]
+    with step("the job is as fast as before, and nothing is wrong"):
+        assert found_in(diagnosis(cluster, job)) == []
+        alerts = found(cluster, "alerts")["alerts"]
+        assert [one["labels"]["alertname"] for one in alerts if one["state"] == "firing"] == []
+    cluster.on_head("scancel", job)
+
+
+def report_a_receiver_that_fails(cluster: Cluster) -> None:
+    """PagerDuty, which does not answer here, and gets critical alerts alone."""
+    with step("messages to PagerDuty fail"):
         cluster.until(lambda: "Canary" in alerts_after_adding(cluster))
-        cluster.until(lambda: {"pagerduty", "slack"} <= set(failed_integrations(cluster)))
+        cluster.until(lambda: failed_integrations(cluster) == ["pagerduty"])
 
 
 def alerts_after_adding(cluster: Cluster) -> str:

@@ -24,6 +24,7 @@ from typing import Any
 
 import pytest
 
+from certificates import make_certificate
 from corral.agent.config.file_placements import placements_for
 from corral.agent.file_install import install
 from corral.catalog.container_sources import container_sources
@@ -89,12 +90,7 @@ class Registry:
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A key and its certificate for these hosts."""
-    made = tmp_path_factory.mktemp("certificate")
-    names = ",".join(f"DNS:{host}" for host in (HOST, OTHER, LAYERS))
-    words = ("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=test")
-    files = ("-addext", f"subjectAltName={names}", "-keyout", str(made / "key.pem"), "-out", str(made / "cert.pem"))
-    subprocess.run([*words, *files], check=True, capture_output=True)
-    return made
+    return make_certificate(tmp_path_factory.mktemp("certificate"), (HOST, OTHER, LAYERS))
 
 
 @pytest.fixture

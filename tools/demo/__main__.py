@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 
+import alert_steps
 import job_steps
 import stack_steps
 from session import CHECKOUT, DemoSession, Unexpected
@@ -27,7 +28,10 @@ STEPS: Sequence[tuple[str, Callable[[DemoSession], None]]] = (
     ("The head: a real slurmctld with the rendered files", job_steps.show_head),
     ("A job with 16 GPUs, on machines that do not exist yet", job_steps.run_job),
     ("A model trains on two machines with 16 GPUs", job_steps.train),
-    ("A machine slows a job down, and `corral diagnose` names it", job_steps.find_slow_node),
+    (
+        "A machine slows a job down: an alert arrives, `corral diagnose` names it",
+        alert_steps.find_slow_node,
+    ),
     ("The head is lost, and replaced with the same address and state", job_steps.lose_head),
     ("A spot interruption hits the same training", job_steps.interrupt_training),
     ("From 4 nodes to 6, idle for one minute only: the preview shows the lines of slurm.conf", stack_steps.grow),

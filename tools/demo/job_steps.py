@@ -7,9 +7,8 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from cluster_queries import (
     HEAD,
@@ -139,28 +138,6 @@ def expect_move(interrupted: str, after: list[str], ended: Mapping[str, str], lo
     )
 
 
-def find_slow_node(demo: DemoSession) -> None:
-    """A machine slows a job down: its other processes wait. The job's own record of its steps names it."""
-    slow = "train-2"
-    copy = Path(__file__).with_name("synchronous.py")
-    demo.shell(f"corral connect dev --box -- sh -c 'cat >/scratch/synchronous.py' <{copy}")
-    job = _sbatch(demo, f"/scratch/synchronous.py {slow} /scratch/synchronous", "PYTHON=python3")
-    demo.explain(f"It runs for half a minute on two machines. On {slow} each step takes three times as long.")
-    wait_for_job_end(demo, job)
-    demo.corral("diagnose", "dev", str(job), "--box")
-    expect_slow_node(slow, demo.query_json("diagnose", "dev", str(job), "--box")["findings"])
-
-
-def expect_slow_node(node: str, findings: Sequence[Mapping[str, Any]]) -> None:
-    """Raise Unexpected unless this node is all that is wrong with the job."""
-    expect(
-        {
-            f"{node} is found, and nothing else: {findings}": [(one["kind"], one["nodes"]) for one in findings]
-            == [("straggler", [node])]
-        }
-    )
-
-
 def lose_head(demo: DemoSession) -> None:
     """Terminate the head, as EC2 may do at any time."""
     # A slurmctld that dies before the autoscaler reports a new node takes that node for one that still boots.
@@ -234,12 +211,13 @@ def _events(demo: DemoSession) -> frozenset[tuple[str, str, str]]:
 def _submit(demo: DemoSession, *variables: str) -> int:
     """The number of a new training job; the variables are added to those that it needs."""
     program = f"/scratch/train.py --steps {STEPS} --every 20 --nap 0.2 --layers 1"
-    return _sbatch(
+    return sbatch(
         demo, program, "PYTHONPATH=/scratch/python", "JAX_COMPILATION_CACHE_DIR=/scratch/compiled", *variables
     )
 
 
-def _sbatch(demo: DemoSession, program: str, *variables: str) -> int:
+def sbatch(demo: DemoSession, program: str, *variables: str) -> int:
+    """Submit this program with the script for JAX, and return the job's number."""
     options = f"--chdir=/scratch --ntasks-per-node=1 --export={','.join(('ALL', *variables))}"
     output = demo.shell(f"corral connect dev --box -- sbatch {options} /opt/corral/jobs/train/jax.sbatch {program}")
     return int(output.split()[-1])

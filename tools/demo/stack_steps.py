@@ -17,6 +17,8 @@ BOUNDARY = (
 BACKUP = re.compile(r".*/accounting/dev\.sql\.gz")  # the next cluster of this name restores it
 HISTORY = re.compile(r".*/lives/dev/[\dTZ-]+\.json\.gz")  # `corral timeline` draws it when no head runs
 PRICE = r"^  {} +[\d.,]+(?: - [\d.,]+)? an hour"
+CLUSTER_FILE = "stacks/cluster/Pulumi.dev.yaml"
+MONITORING = "    monitoring: {prometheus: true, alerts: {}}"
 TEMPLATE, TYPE = "train-spot-use1-az1", "p4d.24xlarge"
 
 
@@ -43,7 +45,11 @@ def start_box(demo: DemoSession) -> None:
 
 
 def up(demo: DemoSession) -> None:
-    """Create both stacks."""
+    """Create both stacks, with one line more in the user's file."""
+    with (demo.project / CLUSTER_FILE).open("a") as file:
+        file.write(f"{MONITORING}\n")
+    demo.explain(f"$ echo {shlex.quote(MONITORING)} >>{CLUSTER_FILE}")
+    demo.explain("Prometheus and Alertmanager will run on the head, and alerts go to a topic.")
     demo.corral("up", "dev", "--box", "--yes")
     demo.corral("status", "dev", "--box")
     status = demo.query_json("status", "dev", "--box")
@@ -90,14 +96,12 @@ def launch_from_template(demo: DemoSession) -> None:
 
 def grow(demo: DemoSession) -> None:
     """Change two numbers in the user's file, preview, and apply."""
-    file = demo.project / "stacks/cluster/Pulumi.dev.yaml"
+    file = demo.project / CLUSTER_FILE
     text = file.read_text()
     expect({f"{file.name} has both numbers once": text.count("max: 4") == text.count("suspend_after: 10m") == 1})
     file.write_text(text.replace("max: 4", "max: 6").replace("suspend_after: 10m", "suspend_after: 1m"))
     changes = ("s/max: 4/max: 6/", "s/suspend_after: 10m/suspend_after: 1m/")
-    demo.explain(
-        f"$ sed -i {' '.join(f'-e {shlex.quote(change)}' for change in changes)} stacks/cluster/Pulumi.dev.yaml"
-    )
+    demo.explain(f"$ sed -i {' '.join(f'-e {shlex.quote(change)}' for change in changes)} {CLUSTER_FILE}")
     head_before, queue_before = head(demo), queue(demo)
     # Else the step after this one would wait for nothing: it shows that idle machines terminate.
     expect({"machines of idle nodes run": len(compute_instances(demo)) >= 2})

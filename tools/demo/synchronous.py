@@ -13,7 +13,7 @@ from pathlib import Path
 
 from corral_step import StepRecorder  # type: ignore[import-not-found]  # the job script puts it on the path
 
-OWN_S, STEPS, TOKENS = 0.1, 100, 4096
+OWN_S, STEPS, TOKENS = 0.1, 2000, 4096  # ten minutes, unless it is cancelled
 
 
 def main(slow: str, directory: Path) -> None:
