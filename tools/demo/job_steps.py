@@ -211,13 +211,12 @@ def _events(demo: DemoSession) -> frozenset[tuple[str, str, str]]:
 def _submit(demo: DemoSession, *variables: str) -> int:
     """The number of a new training job; the variables are added to those that it needs."""
     program = f"/scratch/train.py --steps {STEPS} --every 20 --nap 0.2 --layers 1"
-    return sbatch(
+    return _sbatch(
         demo, program, "PYTHONPATH=/scratch/python", "JAX_COMPILATION_CACHE_DIR=/scratch/compiled", *variables
     )
 
 
-def sbatch(demo: DemoSession, program: str, *variables: str) -> int:
-    """Submit this program with the script for JAX, and return the job's number."""
+def _sbatch(demo: DemoSession, program: str, *variables: str) -> int:
     options = f"--chdir=/scratch --ntasks-per-node=1 --export={','.join(('ALL', *variables))}"
     output = demo.shell(f"corral connect dev --box -- sbatch {options} /opt/corral/jobs/train/jax.sbatch {program}")
     return int(output.split()[-1])
