@@ -13,6 +13,7 @@ from certificates import make_certificate
 
 PROGRAM = Path(__file__).parent / "programs/webhook.py"
 CHAT_HOST, WEBHOOK = "hooks.example.org", "/services/T0123/B0123/w3bh00k0fth1st3st"
+_DIRECTORY = "/opt/chat"  # of its machine
 _AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
 
 
@@ -25,7 +26,7 @@ class Chat:
 
     def messages(self) -> list[Any]:
         """The messages so far: what is in Slack's attachment."""
-        lines = self.cluster.on(self.instance, "cat", "/root/messages").splitlines()
+        lines = self.cluster.on(self.instance, "cat", f"{_DIRECTORY}/messages").splitlines()
         return [attachment for line in lines for attachment in json.loads(line)["attachments"]]
 
 
@@ -37,13 +38,13 @@ def start_chat(cluster: Cluster, directory: Path) -> Chat:
     (head,) = reservation["Instances"]
     made = make_certificate(directory, [CHAT_HOST])
     files = {"webhook.py": PROGRAM, "cert.pem": made / "cert.pem", "key.pem": made / "key.pem"}
-    texts = [f"cat >/root/{name} <<'END'\n{path.read_text()}END\n" for name, path in files.items()]
-    start = f"setsid python3 /root/webhook.py {WEBHOOK} /root &\n"
+    texts = [f"cat >{_DIRECTORY}/{name} <<'END'\n{path.read_text()}END\n" for name, path in files.items()]
+    start = f"setsid python3 {_DIRECTORY}/webhook.py {WEBHOOK} {_DIRECTORY} &\n"
     (instance,) = ec2.run_instances(
         ImageId=head["ImageId"],
         InstanceType="m7i.large",
         SubnetId=head["SubnetId"],
-        UserData=f"#!/bin/sh\numask 077\n{''.join(texts)}{start}",
+        UserData=f"#!/bin/sh\numask 077\nmkdir {_DIRECTORY}\n{''.join(texts)}{start}",
         MinCount=1,
         MaxCount=1,
     )["Instances"]
