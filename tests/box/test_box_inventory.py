@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from vpc_fixtures import Clients, LaunchNetwork, launch, node_template
 
-from boxes import inventory
+from boxes import inventory, subscribed_queue
 from corral.box.client import BoxStatus
 
 
@@ -56,6 +56,17 @@ def test_a_scheduled_deletion_is_shown(aws: Clients, box: BoxStatus) -> None:
         "kms/key": [f"{key} (scheduled for deletion)"],
         "secretsmanager/secret": ["munge (scheduled for deletion)"],
     }
+
+
+def test_the_key_that_signs_notifications_is_no_resource(aws: Clients, box: BoxStatus) -> None:
+    sns, sqs = aws("sns"), aws("sqs")
+    topic = sns.create_topic(Name="alarms")["TopicArn"]
+    queue = subscribed_queue(sns, sqs, topic)
+    sns.publish(TopicArn=topic, Message="a node is slow")
+    received = sqs.receive_message(QueueUrl=queue)["Messages"]
+    sqs.delete_queue(QueueUrl=queue)
+    sns.delete_topic(TopicArn=topic)
+    assert (len(received), inventory(box.dir)) == (1, {})
 
 
 def test_each_named_resource_is_listed(aws: Clients, box: BoxStatus) -> None:
