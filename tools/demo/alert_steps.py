@@ -41,9 +41,7 @@ def find_slow_node(demo: DemoSession) -> None:
         diagnose = expect_alert(SLOW, job, messages)
     demo.corral(*diagnose)
     expect_slow_node(SLOW, demo.query_json(*diagnose)["findings"])
-    demo.explain(
-        f"The runbook's advice: drain {SLOW} and requeue the job. Here the job just ends, by a file of its own."
-    )
+    demo.explain(f"The runbook advises to drain {SLOW} and to requeue the job. Here a file ends it.")
     demo.corral(*HEAD, *shell, "touch synchronous/end")
     wait_for_job_end(demo, job)
 
