@@ -58,7 +58,7 @@ def test_a_scheduled_deletion_is_shown(aws: Clients, box: BoxStatus) -> None:
     }
 
 
-def test_the_key_that_signs_notifications_is_no_resource(aws: Clients, box: BoxStatus) -> None:
+def test_the_public_key_of_notifications_is_no_resource(aws: Clients, box: BoxStatus) -> None:
     sns, sqs = aws("sns"), aws("sqs")
     topic = sns.create_topic(Name="alarms")["TopicArn"]
     queue = subscribed_queue(sns, sqs, topic)

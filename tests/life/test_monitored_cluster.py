@@ -296,7 +296,7 @@ def report_a_receiver_that_fails(cluster: Cluster) -> None:
     """PagerDuty, which does not answer here, and gets critical alerts alone."""
     with step("messages to PagerDuty fail"):
         cluster.until(lambda: "Canary" in alerts_after_adding(cluster))
-        cluster.until(lambda: failed_integrations(cluster) == ["pagerduty"])
+        cluster.until(lambda: "pagerduty" in failed_integrations(cluster))
 
 
 def alerts_after_adding(cluster: Cluster) -> str:

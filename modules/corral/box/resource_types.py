@@ -39,7 +39,7 @@ BOOKKEEPING: Mapping[str, frozenset[str]] = {
     "efs": frozenset({"creation_tokens", "next_markers", "file_systems_by_token"}),
     "iam": frozenset({"access_keys", "inline_policies"}),
     "kms": frozenset({"key_to_aliases", "alias_changes", "tag_changes"}),
-    "sns": frozenset({"sms_messages", "opt_out_numbers", "sms_attributes", "message_public_keys"}),  # keys: of AWS
+    "sns": frozenset({"sms_messages", "opt_out_numbers", "sms_attributes", "_message_public_keys"}),  # keys: of AWS
     "cloudwatch": frozenset({"metric_data", "paged_metric_data"}),
     "logs": frozenset({"queries", "_resource_policies"}),
     "ssm": frozenset({"_resource_tags", "_commands", "ssm_prefix"}),
