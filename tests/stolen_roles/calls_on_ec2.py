@@ -38,6 +38,7 @@ def calls_on_ec2() -> Iterator[StolenCall]:
     yield from _launches()
     yield from _disks()
     yield from _network()
+    yield from _balancers()
 
 
 def _machines() -> Iterator[StolenCall]:
@@ -288,6 +289,45 @@ def _disks() -> Iterator[StolenCall]:
         home,
         lambda n: n.aws("efs").delete_file_system(FileSystemId=n.home),
         tags=BASE_TAGS,
+    )
+
+
+def _balancers() -> Iterator[StolenCall]:
+    """Of somebody else: a load balancer of theirs would lead into a cluster, or one of a cluster's to them."""
+    service, balancer, targets = "elasticloadbalancing", "{balancer}", "{targets}"
+    off = [{"Key": "deletion_protection.enabled", "Value": "false"}]
+    yield theirs(
+        f"{service}:ModifyLoadBalancerAttributes",
+        balancer,
+        lambda n: n.aws("elbv2").modify_load_balancer_attributes(LoadBalancerArn=n.balancer, Attributes=off),
+    )
+    yield theirs(
+        f"{service}:SetSecurityGroups",
+        balancer,
+        lambda n: n.aws("elbv2").set_security_groups(LoadBalancerArn=n.balancer, SecurityGroups=[n.balancer_group]),
+    )
+    for resource in (balancer, targets):
+        yield theirs(
+            f"{service}:AddTags",
+            resource,
+            lambda n, name=resource: n.aws("elbv2").add_tags(
+                ResourceArns=[getattr(n, name.strip("{}"))], Tags=[{"Key": "corral:base", "Value": "dev"}]
+            ),
+        )
+    yield theirs(
+        f"{service}:RegisterTargets",
+        targets,
+        lambda n: n.aws("elbv2").register_targets(TargetGroupArn=n.targets, Targets=[{"Id": n.head}]),
+    )
+    yield theirs(
+        f"{service}:DeleteTargetGroup",
+        targets,
+        lambda n: n.aws("elbv2").delete_target_group(TargetGroupArn=n.targets),
+    )
+    yield theirs(
+        f"{service}:DeleteLoadBalancer",
+        balancer,
+        lambda n: n.aws("elbv2").delete_load_balancer(LoadBalancerArn=n.balancer),
     )
 
 

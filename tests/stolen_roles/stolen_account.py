@@ -213,6 +213,7 @@ def team_policy(clusters: Sequence[Mapping[str, str]], theirs: Mapping[str, str]
         *(f"arn:aws:ec2:{here}:{kind}/*" for kind in new),
         *(f"arn:aws:ec2:{REGION}::{kind}/*" for kind in ("image", "snapshot")),
         f"arn:aws:elasticfilesystem:{here}:file-system/{theirs['home']}",
+        *(theirs[name] for name in ("balancer", "targets")),
         *(f"arn:aws:fsx:{here}:{kind}" for kind in (f"file-system/{theirs['lustre']}", "backup/*", "task/*")),
         *(f"arn:aws:kms:{here}:key/{theirs[name]}" for name in ("key", "signing_key")),
         *(f"arn:aws:kms:{here}:{theirs[name]}" for name in ("alias", "signing_alias")),
@@ -375,6 +376,9 @@ def _strangers(box: BoxStatus) -> dict[str, str]:
     ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
     boxes.client(box, "ssm").put_parameter(Name="/payroll/password", Value="1", Type="SecureString")
     boxes.client(box, "ecr").create_repository(repositoryName="payroll")
+    elbv2 = boxes.client(box, "elbv2")
+    front = elbv2.create_load_balancer(Name="payroll", Type="network", Subnets=[subnet["SubnetId"]])["LoadBalancers"]
+    targets = elbv2.create_target_group(Name="payroll", Protocol="TCP", Port=22, VpcId=vpc)["TargetGroups"]
     zone = boxes.client(box, "route53").create_hosted_zone(Name="corp.example", CallerReference="1")["HostedZone"]["Id"]
     return {
         "head": made["Instances"][0]["InstanceId"],
@@ -389,6 +393,10 @@ def _strangers(box: BoxStatus) -> dict[str, str]:
         "profile": "ops",
         "zone": zone.rpartition("/")[2],
         "domain": "corp.example",
+        "balancer": front[0]["LoadBalancerArn"],
+        # Of its own, as a group that a load balancer has cannot be deleted.
+        "balancer_group": ec2.create_security_group(GroupName="front", Description="front", VpcId=vpc)["GroupId"],
+        "targets": targets[0]["TargetGroupArn"],
         "secret": secret,
         "workspace": boxes.client(box, "amp").create_workspace(alias="payroll")["workspaceId"],
         "repository": "payroll",
