@@ -21,7 +21,7 @@ help: ## list the targets
 	@echo 'make TARGET - each target lists what it will install, and installs it once:'
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F '|' '{ printf "%-12s %s\n", $$1, $$2 }'
 
-.PHONY: demo test test-all test-fast slurm-matrix containers sim mutations official vm-life vm-faults provider-update lint format bench bench-life
+.PHONY: demo test test-all test-fast slurm-matrix containers sim mutations official vm-life vm-faults provider-update lint format bench bench-life bench-watching
 demo: ## run a cluster from plan to teardown on this machine, in the box
 	$(PREPARE) venv debian pulumi
 	@$(VENV)/python tools/demo $(ARGS)
@@ -105,6 +105,10 @@ bench: ## compare commands and agent with AWS ParallelCluster's in one run, as r
 bench-life: ## measure a cluster in the box: boots, jobs on cold nodes, a spot notice (root; some minutes)
 	$(PREPARE) venv debian pulumi
 	$(VENV)/python benchmarks/box_run.py $(ARGS)
+
+bench-watching: ## measure what a real Prometheus needs for the metrics of 1,000 nodes (12 minutes)
+	$(PREPARE) venv debian
+	$(VENV)/python benchmarks/watching.py $(ARGS)
 
 .PHONY: setup venv debian pulumi browser official-provider
 setup: ## install everything that demo and test need
