@@ -278,7 +278,8 @@ def command_ways(groups: Iterable[str]) -> Iterator[str]:
         if _succeeds("mariadb", f"--user={user}", "--execute=SELECT 1"):
             yield f"MariaDB: {user}"
     for action in _output("pkaction").split():
-        if _succeeds("pkcheck", f"--action-id={action}", f"--process={os.getpid()}"):
+        # It takes no `--action-id=ACTION`: pkcheck(1).
+        if _succeeds("pkcheck", "--action-id", action, "--process", str(os.getpid())):
             yield f"polkit: {action}"
 
 
