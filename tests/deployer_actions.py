@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from pathlib import Path
 
-from corral.plan.iam.deployer_policy import POLICIES, Grant, Policy
+from corral.plan.iam.deployer_policy import POLICIES, Grant, Policy, permission
 
 LONGEST = 6_144  # characters of a managed policy, white space not counted. Source: IAM User Guide, "IAM quotas"
 
@@ -25,6 +26,17 @@ def allows(policies: Sequence[Policy], action: str) -> bool:
 def seen_actions() -> frozenset[str]:
     """The actions that a cluster in the box must use."""
     return frozenset(action for grant in _grants() for action in grant.actions)
+
+
+def called_actions(box: Path) -> frozenset[str]:
+    """The actions of all calls that the box in this directory has got."""
+    calls = map(json.loads, (box / "calls.jsonl").read_text().splitlines())
+    return frozenset(permission(call["service"], call["action"]) for call in calls)
+
+
+def uncalled(actions: Iterable[str], called: Iterable[str]) -> list[str]:
+    """The actions, patterns among them, that no call has used."""
+    return sorted(one for one in actions if not any(fnmatchcase(action, one) for action in called))
 
 
 def unseen_actions() -> Mapping[str, str]:

@@ -13,11 +13,13 @@ from people import Person, make_key
 
 import boxes
 from corral.box.vpc.capabilities import probe_host
+from corral.plan.iam.deployer_policy import deployer_policies
+from deployer_actions import allows, called_actions, seen_actions, uncalled
 from life import begin
 from steps import step
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.box, pytest.mark.slurm, pytest.mark.long]
-ENTRY = "dev-login"
+ENTRY, SERVICE = "dev-login", "elasticloadbalancing:"
 BALANCER = "      load_balancer: {allow: [203.0.113.0/24]}\n"
 SPEC = """    login:
       count: 2
@@ -43,6 +45,12 @@ def test_people_come_through_a_load_balancer(tmp_path_factory: pytest.TempPathFa
         cluster.life.done("down", "dev")
         with step("nothing of the load balancer is left"):
             assert parts_left(cluster) == []
+        called = {one for one in called_actions(cluster.life.box.dir) if one.startswith(SERVICE)}
+        with step("every call on load balancers is allowed by the deployer's policies"):
+            policies = deployer_policies(account="123456789012", region="us-east-1")
+            assert sorted(action for action in called if not allows(policies, action)) == []
+        with step("every allowed action on load balancers is called or has its reason"):
+            assert uncalled([one for one in seen_actions() if one.startswith(SERVICE)], called) == []
 
 
 def come_up(cluster: Cluster, directory: Path) -> None:
