@@ -137,7 +137,7 @@ NETWORK = (
     ),
     Grant(
         sid="TagNewBalancers",
-        actions=("elasticloadbalancing:AddTags",),
+        unseen=_each("elasticloadbalancing", "AddTags", TAGS),
         resources=BALANCERS,
         condition={"Null": {"elasticloadbalancing:CreateAction": "false"}},
     ),
