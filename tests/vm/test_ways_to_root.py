@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from tools.vm_life import ways_to_root
-from tools.vm_life.ways_to_root import abstract_ways, capability_value
+from tools.vm_life.ways_to_root import abstract_ways, capability_value, command_ways
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="looking as another user needs root: run the tests as root")
 USER = 65534
@@ -202,6 +202,20 @@ def test_a_socket_without_a_path_is_found() -> None:
         silent.bind(f"\0{name}-silent")
         table = Path("/proc/net/unix").read_text(encoding="utf-8")
         assert [way for way in abstract_ways(table, "") if name in way] == [f"socket: @{name}"]
+
+
+# Of Debian's polkitd 126: `pkcheck: Unexpected argument `--action-id=...'` and 126 for an option with its value.
+PKCHECK = """#!/bin/sh
+[ "$1 $3" = "--action-id --process" ] || exit 126
+[ "$2" = org.example.may ]
+"""
+
+
+def test_an_action_that_polkit_allows_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "pkaction", "#!/bin/sh\nprintf 'org.example.may\\norg.example.may-not\\n'\n", 0o755)
+    write(tmp_path, "pkcheck", PKCHECK, 0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+    assert [way for way in command_ways(()) if "polkit" in way] == ["polkit: org.example.may"]
 
 
 def test_a_group_whose_members_become_root_is_found() -> None:
