@@ -23,6 +23,11 @@ def allows(policies: Sequence[Policy], action: str) -> bool:
     return any(fnmatchcase(action, pattern) for one in statements for pattern in one["Action"])
 
 
+def denied(policies: Sequence[Policy], actions: Iterable[str]) -> list[str]:
+    """The actions that no statement allows."""
+    return sorted(action for action in actions if not allows(policies, action))
+
+
 def seen_actions() -> frozenset[str]:
     """The actions that a cluster in the box must use."""
     return frozenset(action for grant in _grants() for action in grant.actions)

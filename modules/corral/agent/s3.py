@@ -1,4 +1,4 @@
-"""The base's bucket: clients for it, and a cluster's files in it. boto3 is imported only when one is created."""
+"""The base's bucket: clients for it, and a cluster's files in it. boto3 is imported only when a client is created."""
 
 from typing import Any
 

@@ -10,10 +10,7 @@ from corral.forecast.cost.price_source import PriceList, Service
 from corral.inventory.resources import AwsResource, ResourceKind
 from corral.model.enums import BalancerScheme
 
-_HOURLY = {
-    ResourceKind.NAT_GATEWAY: Service.NAT_GATEWAY_HOUR,
-    ResourceKind.ADDRESS: Service.PUBLIC_IPV4_HOUR,
-}
+_HOURLY = {ResourceKind.NAT_GATEWAY: Service.NAT_GATEWAY_HOUR, ResourceKind.ADDRESS: Service.PUBLIC_IPV4_HOUR}
 _MONTHLY = {
     ResourceKind.DNS_ZONE: Service.HOSTED_ZONE_MONTH,
     ResourceKind.SECRET: Service.SECRET_MONTH,

@@ -9,5 +9,5 @@ def stack_of(file: Path) -> str:
 
 
 def stack_names(folder: Path) -> tuple[str, ...]:
-    """The stacks that this directory of a project declares, sorted; none if it does not exist."""
+    """The stacks that this directory of a project has files of, sorted; none if it does not exist."""
     return tuple(sorted(stack_of(file) for file in folder.glob("Pulumi.?*.yaml")))

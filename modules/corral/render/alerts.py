@@ -26,7 +26,6 @@ _MEDIAN_STEP = f"quantile_over_time(0.5, {_FIRST}[6h])"
 _IDLE = 0.01  # one sample of twenty with a fifth of its second in a kernel: choice
 # Evaluations and checkpoints of half an hour exist, and so do steps of minutes: choices.
 _PAUSE_S, _STEPS_MISSED = 1800, 10
-_LAST_STEP = "min by (job_id, user) (corral_job_step_age_seconds"
 _FELL = 0.5  # the same work sends as much in each step; NCCL that has left EFA sends nothing there: choice
 _PER_STEP = "corral_job_efa_sent_bytes_per_step"
 _DIAGNOSE = "corral diagnose ENV {{ $labels.job_id }}"
@@ -111,6 +110,11 @@ RECORDINGS = (
 
 def _stable(expression: str) -> str:
     return f"({expression}){_STABLE}"
+
+
+def _since_last_step(offset: str = "") -> str:
+    """Of the process of a job that stepped last; `offset`: at an earlier time."""
+    return f"min by (job_id, user) (corral_job_step_age_seconds{offset})"
 
 
 ALERTS = (
@@ -252,8 +256,8 @@ ALERTS = (
         # The process that stepped last counts. Its age half an hour ago is only there if the job ran then: what was
         # requeued begins with the age of its former run. The median is forgotten after six hours, the alert is not.
         expression=_stable(
-            f"{_LAST_STEP}) > {_PAUSE_S} and {_LAST_STEP} offset 30m)"
-            f" unless {_LAST_STEP}) < {_STEPS_MISSED} * max by (job_id, user) ({_MEDIAN_STEP})"
+            f"{_since_last_step()} > {_PAUSE_S} and {_since_last_step(' offset 30m')}"
+            f" unless {_since_last_step()} < {_STEPS_MISSED} * max by (job_id, user) ({_MEDIAN_STEP})"
         ),
         holds_for="5m",
         severity=Severity.WARNING,

@@ -1,9 +1,9 @@
-"""Requeue jobs whose machine rebooted under them, e.g. after a power cut or kernel crash.
+"""Requeue jobs whose machine rebooted under them, e.g. after a power cut or a kernel crash.
 
 slurmctld learns at the next registration that the node does not have the job, but waits BatchStartTimeout and, with
-power saving, ResumeTimeout for it: 23 minutes. With ReturnToService=2 it ignores reboots. Source: job_mgr.c
+power saving, ResumeTimeout for it: 23 minutes. With ReturnToService=2 it ignores the reboot itself. Source: job_mgr.c
 of 22.05, _purge_missing_jobs; and tests. The StartTime of a job that waited for its machines is set when they are up,
-so none starts before its machine's boot.
+so no job starts before its machine's boot.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""`corral-agent nvme`: mount a node's instance store before its slurmd, at each boot."""
+"""`corral-agent nvme`: mount a node's instance store before its slurmd, at each boot: the disks may be blank."""
 
 import argparse
 from pathlib import Path

@@ -38,14 +38,14 @@ from corral.model.tags import LOGIN_TAG
 
 
 def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
-    """Add the command's options."""
+    """Add the options of the command."""
     add_facts(parser)
     add_records(parser)
     parser.set_defaults(act=_watch)
 
 
 def boot(chosen: argparse.Namespace) -> None:
-    """Boot as a login node."""
+    """Boot this machine as a login node of its cluster."""
     name = _name()
     plan, deployed = fetch(store_of(chosen, seen_version()), Role.LOGIN, None, host_in=host_in)
     address = IPv4Address(imds_client.read("local-ipv4") or "")
@@ -89,7 +89,7 @@ def _watch(chosen: argparse.Namespace) -> None:
 
 
 def _name() -> str:
-    """Its name. Raises IdentityError."""
+    """The name of this login node. Raises IdentityError."""
     if name := imds_client.instance_tag(LOGIN_TAG):
         return name
     raise IdentityError(f"this machine was not launched as a login node: it has no tag {LOGIN_TAG}")

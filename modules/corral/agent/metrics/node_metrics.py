@@ -14,7 +14,7 @@ from corral.agent.metrics.job_steps import JobSteps
 from corral.agent.metrics.text_format import Family, Kind, Metric, Sample
 from corral.model.job_evidence import RankSteps
 
-_STANDS_AFTER_S = 120.0  # without a step, speed is unknown, unless steps are longer
+_STANDS_AFTER_S = 120.0  # without a step, a job's speed is unknown, unless its steps are so long
 _STEPS_MISSED = 3
 
 

@@ -1,7 +1,7 @@
 """The position of instances in EC2's network, from DescribeInstanceTopology.
 
 Source: EC2 API reference, DescribeInstanceTopology: three network nodes, four for some types, the top of the network
-first; none for an unsupported type or an instance that does not run; at most 100 ids in one call.
+first; none for a type that is not supported or an instance that does not run; at most 100 ids in one call.
 """
 
 import time

@@ -16,6 +16,7 @@ from typing import Any
 
 from corral.box.access.policy_evaluator import RequiredAction
 from corral.box.access.request_keys import request_tags
+from corral.box.access.service_reference import resource_arn
 from corral.box.access.tagged_resources import TaggedResource, kms_key, mount_target, tag_context
 from corral.box.account import ACCOUNT, PARTITION
 from corral.box.api_calls import Call
@@ -61,12 +62,11 @@ def _new_home(call: Call, fields: Fields, _: str) -> _Pairs:
 def _new_balancing(call: Call, fields: Fields, _: str) -> _Pairs:
     """The tags of a new load balancer, target group or listener."""
     if request_tags(fields):
-        kinds = {"CreateLoadBalancer": "loadbalancer/net", "CreateTargetGroup": "targetgroup"}
+        kinds = {"CreateLoadBalancer": "loadbalancer/net/", "CreateTargetGroup": "targetgroup"}
         arn = str(fields.get("LoadBalancerArn", "")).replace(":loadbalancer/", ":listener/") + "/*"
         if call.action in kinds:
-            partition = partition_of(call.region).name
-            made = f"{kinds[call.action]}/{fields.get('Name', '')}/*"
-            arn = f"arn:{partition}:elasticloadbalancing:{call.region}:{ACCOUNT}:{made}"
+            name = str(fields.get("Name", ""))
+            arn = resource_arn("elasticloadbalancing", kinds[call.action], call.region, name, "*")
         creating = {"elasticloadbalancing:createaction": call.action}
         yield "elasticloadbalancing:AddTags", TaggedResource(arn=arn, context=creating)
 

@@ -170,10 +170,7 @@ def _balancing(kind: str) -> Finder:
     def find(call: Call, fields: Fields, _: str) -> Iterator[TaggedResource]:
         named = ("LoadBalancerArn", "ListenerArn", "RuleArn", "TargetGroupArn", "ResourceArns")
         if "Name" in fields and call.action in ("CreateLoadBalancer", "CreateTargetGroup"):
-            if (
-                call.action == "CreateTargetGroup"
-                or kind == f"loadbalancer/{_TYPES[fields.get('Type', 'application')]}/"
-            ):
+            if kind in ("targetgroup", f"loadbalancer/{_TYPES[fields.get('Type', 'application')]}/"):
                 yield TaggedResource(arn=resource_arn("elasticloadbalancing", kind, call.region, fields["Name"], _ANY))
             return
         for arn in _values(fields, named):

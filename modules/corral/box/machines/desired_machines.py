@@ -134,13 +134,19 @@ def listeners(vpc_id: str) -> Mapping[str, list[str]]:
     Only running targets count, in the zones of the load balancer.
     """
     found: dict[str, list[str]] = {}
+    for backend, balancer in _balancers(vpc_id):
+        for listener in balancer.listeners.values():
+            targets = list(_targets(backend, listener))
+            found |= {f"{address}:{listener.port}": targets for address in backend.addresses(balancer)}
+    return found
+
+
+def _balancers(vpc_id: str) -> Iterator[tuple[Any, Any]]:
+    """The VPC's load balancers, each with its region's backend."""
     for _, backend in list(elbv2_backends[ACCOUNT].items()):
         for balancer in backend.load_balancers.values():
             if balancer.vpc_id == vpc_id:
-                for listener in balancer.listeners.values():
-                    for address in backend.addresses(balancer):
-                        found[f"{address}:{listener.port}"] = list(_targets(backend, listener))
-    return found
+                yield backend, balancer
 
 
 def _targets(backend: Any, listener: Any) -> Iterator[str]:
@@ -175,9 +181,8 @@ def _balancer_names(vpc_id: str) -> Mapping[str, list[str]]:
     """The private addresses of network load balancers by their names."""
     return {
         balancer.dns_name.lower(): backend.addresses(balancer)
-        for _, backend in list(elbv2_backends[ACCOUNT].items())
-        for balancer in backend.load_balancers.values()
-        if balancer.vpc_id == vpc_id and balancer.interface_ids
+        for backend, balancer in _balancers(vpc_id)
+        if balancer.interface_ids
     }
 
 

@@ -8,6 +8,9 @@ from typing import Annotated, Any
 from pydantic import PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+# Source: RFC 1918, and RFC 6598 for what providers use.
+PRIVATE_NETWORKS = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")))
+
 
 def parse_address(value: Any) -> IPv4Address:
     """Return the address in this text. Raises PydanticCustomError for anything else."""

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 
+from corral.spec.models.addresses import PRIVATE_NETWORKS
 from corral.spec.models.base import AdoptSpec, BaseSpecInput, BudgetSpec, NetworkSpec
 from corral.spec.rules import lustre_rules, name_rules, tag_rules
 from corral.spec.spec_errors import Loc, SpecFinding
 from corral.spec.validation_context import ValidationContext
 
-_PRIVATE = tuple(IPv4Network(range_) for range_ in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"))
 _DOCKER = IPv4Network("172.17.0.0/16")
 _WIDEST, _NARROWEST = 16, 20  # prefix lengths: AWS's largest VPC, and the smallest with 500 addresses per zone
 _NARROWEST_ADOPTED = 24  # 256 addresses: a head, file systems and some dozens of nodes
@@ -44,7 +44,7 @@ def _check_cidr(cidr: IPv4Network) -> Iterator[SpecFinding]:
         yield SpecFinding(
             loc, f"{cidr} holds {cidr.num_addresses} addresses; the subnets need 4096", f"use a /{_NARROWEST} or larger"
         )
-    if not any(cidr.subnet_of(private) for private in _PRIVATE):
+    if not any(cidr.subnet_of(private) for private in PRIVATE_NETWORKS):
         yield SpecFinding(loc, f"{cidr} is not private", "use a range inside 10.0.0.0/8, such as 10.64.0.0/16")
     elif cidr.overlaps(_DOCKER):
         yield SpecFinding(loc, f"{cidr} overlaps {_DOCKER}, which Docker uses on every machine", "use another range")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from ipaddress import IPv4Network
 
 from corral.model.cluster import LOGIN
 from corral.model.enums import BalancerScheme
+from corral.spec.models.addresses import PRIVATE_NETWORKS
 from corral.spec.models.base import BaseSpec
 from corral.spec.models.cluster import ClusterSpecInput, LoadBalancerSpec, LoginSpec
 from corral.spec.rules import name_rules, queue_rules
@@ -14,8 +14,6 @@ from corral.spec.spec_errors import SpecFinding
 from corral.spec.validation_context import ValidationContext
 
 WIDEST = 8  # bits of a network's prefix: the widest private network is 10.0.0.0/8
-# Source: RFC 1918, and RFC 6598 for what providers use.
-_PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")))
 
 
 def check(spec: ClusterSpecInput, context: ValidationContext) -> Iterator[SpecFinding]:
@@ -64,7 +62,7 @@ def _check_allowed(balancer: LoadBalancerSpec) -> Iterator[SpecFinding]:
                 f"{network} would let {network.num_addresses:,} addresses try to log in",
                 f"list the networks that people come from, each /{WIDEST} or narrower; others use Session Manager",
             )
-        elif balancer.scheme is BalancerScheme.INTERNET_FACING and any(map(network.overlaps, _PRIVATE)):
+        elif balancer.scheme is BalancerScheme.INTERNET_FACING and any(map(network.overlaps, PRIVATE_NETWORKS)):
             yield SpecFinding(
                 loc,
                 f"{network} is private, and nobody comes from there through the internet",
