@@ -333,9 +333,10 @@ def speed_of_run(document: Any) -> Any:
 
 
 def curves_of_run(cluster: Cluster, job: str) -> Any:
-    """What the head has from Prometheus of the job's run, once there are tokens."""
-    answer = json.loads(cluster.on_head("/opt/corral/bin/corral-agent", "job-evidence", job))
-    return answer["curves"] if answer["curves"]["tokens_per_s"] else None
+    """What the head has from Prometheus of the job's run, once slurmdbd has the job, and there are tokens."""
+    answer = cluster.on_head("/opt/corral/bin/corral-agent", "job-evidence", job)
+    curves = json.loads(answer)["curves"] if answer else None
+    return curves if curves and curves["tokens_per_s"] else None
 
 
 def found_in(document: Any) -> list[tuple[str, list[str]]]:

@@ -134,6 +134,17 @@ def test_a_job_that_does_not_exist_is_a_sentence(finished: Finished, job: str, m
     assert (done.returncode, done.stderr.strip().splitlines()[-1].endswith(f"job-evidence: {message}")) == (1, True)
 
 
+def test_a_job_that_slurmdbd_has_not_recorded_yet_is_another_sentence(finished: Finished) -> None:
+    options = ("--parsable", "--partition=cpu", "--hold", "--wrap=true")
+    held = slurms.must(finished.controller.run("sbatch", *options)).strip()
+    empty = finished.work.parent / "empty"
+    empty.mkdir()
+    (empty / "sacct").symlink_to("/bin/true")  # a slurmdbd without the job
+    done = finished.controller.run("env", "PATH=/mnt/empty:/usr/bin:/bin", *AGENT, "job-evidence", held)
+    message = f"job-evidence: slurmdbd has no record of job {held} yet - try again in a few seconds"
+    assert (done.returncode, done.stderr.strip().splitlines()[-1].endswith(message)) == (1, True)
+
+
 def test_a_directory_that_the_user_replaced_by_a_link_gives_no_file_of_root(finished: Finished) -> None:
     directory = finished.work / ".corral/steps" / finished.job
     (finished.work / "secret").write_text("a:1:2 [0] NCCL WARN root's\n")

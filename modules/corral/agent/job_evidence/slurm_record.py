@@ -37,7 +37,7 @@ class SlurmJob:
 
 
 def slurm_job(job: str) -> SlurmJob:
-    """The job of this number, `17` or `17_3`. Raises SlurmError if there is none."""
+    """The job of this number, `17` or `17_3`. Raises SlurmError if slurmdbd has none (yet)."""
     if not JOB_ID.fullmatch(job):
         raise SlurmError(f"{job[:40]!r} is not a job id - expected one such as 17, or 17_3 for a task of an array")
     sacct = ("sacct", f"--jobs={job}", "--duplicates", "--noheader", "--allusers")
@@ -47,6 +47,9 @@ def slurm_job(job: str) -> SlurmJob:
         query(*sacct, "--allocations", f"--format={widths}", environment=_SECONDS),
         [width + 1 for width in _TEXTS.values()],
     )
+    if not rows and _is_queued(job):
+        # slurmctld sends new jobs to slurmdbd from time to time, not as it accepts them.
+        raise SlurmError(f"slurmdbd has no record of job {job} yet - try again in a few seconds")
     return parse_job(job, rows, [*texts])
 
 
@@ -110,6 +113,14 @@ def parse_gpu_indices(text: str, nodes: Collection[str]) -> Mapping[str, frozens
             with suppress(ValueError):
                 found.update({node: gpus for node in expand(named["nodes"]) if gpus and node in nodes})
     return found
+
+
+def _is_queued(job: str) -> bool:
+    """True if slurmctld has this job."""
+    try:
+        return bool(slurm.squeue(f"--jobs={job}", "--format=%i").strip())
+    except SlurmError:  # it knows no such job
+        return False
 
 
 def _numbers(text: str) -> Iterator[int]:
