@@ -77,6 +77,9 @@ def people_of_a_directory(cluster: VirtualCluster) -> str:
     ended = cluster.job_end(job)
     expect(ended["JobState"] == "COMPLETED", f"his job runs on: {ended}")
     _serve(cluster, head)
+    carl.output("setsid --fork sleep 3600 >/dev/null 2>&1 </dev/null")
+    login = cluster.instance(_LOGIN)
+    expect(_has_processes(cluster, login), "what carl has left on the login node runs on without him")
     leaves = f"dn: {LETS_IN}\nchangetype: modify\ndelete: member\nmember: uid=carl,{SUFFIX}\n"
     _change(cluster, head, "ldapmodify", leaves)
     for machine in ("head", _LOGIN):  # SSSD tries a directory that was away within minutes; at once by this signal
@@ -84,9 +87,17 @@ def people_of_a_directory(cluster: VirtualCluster) -> str:
     left = carl.run("id -un")
     expect((left.returncode, left.stdout) == (255, ""), f"carl is refused at his next login: {left}")
     expect(bob.output("id -un") == "bob", "bob is not")
+    cluster.root_output(login, "sss_cache", "--user=carl")  # asks again now, not within six minutes
+    cluster.wait_until(lambda: not _has_processes(cluster, login), "his processes on the login node have ended")
     return (
-        "people log in by its keys, bob also while it is away; his job on a new node ends; carl leaves, and is refused"
+        "people log in by its keys, bob also while it is away; his job on a new node ends; carl leaves, is refused, "
+        "and what he had running on the login node has ended"
     )
+
+
+def _has_processes(cluster: VirtualCluster, machine: str) -> bool:
+    """Whether carl has some."""
+    return cluster.as_root(machine, "pgrep", "--uid", "20003").returncode == 0
 
 
 def _start_directory(cluster: VirtualCluster, head: str) -> None:

@@ -12,7 +12,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -79,6 +80,19 @@ DirectoryPeopleTask(
     add_accounts=lambda plan: None,
     journal=EventLog(None),
 )()
+"""
+# What the daemon of a login node does every minute, twice. Prints whose processes it would end.
+_SESSIONS = """
+import sys
+from corral.agent.events import EventLog
+from corral.agent.users.directory_sessions import DirectorySessionsTask
+from corral.model.cluster import ClusterPlan
+from corral.model.serialization import from_json
+
+plan = from_json(ClusterPlan, sys.stdin.read())
+task = DirectorySessionsTask(plan=lambda: plan, journal=EventLog(None), end=print)
+task()
+task()
 """
 # The files that a machine with a directory writes, and what root finds in them.
 _SEARCH = """
@@ -166,14 +180,30 @@ class DirectoryMachine:
 
     def ssh(self, user: str, *command: str) -> subprocess.CompletedProcess[str]:
         """Run a command by a login over ssh with the people's key."""
-        options = ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "BatchMode=yes", "LogLevel=ERROR")
-        words = [word for option in options for word in ("-o", option)]
-        return self.run("ssh", "-F", "none", *words, "-i", str(self.files / "key"), f"{user}@127.0.0.1", *command)
+        return self.run(*self._ssh(user, *command))
 
     def people_of_head(self) -> None:
         """Look once for people of the directory, as a head does."""
         done = self._python(_PEOPLE_OF_HEAD, to_json(self._plan()))
         assert done.returncode == 0, done.stderr
+
+    def ended_sessions(self) -> str:
+        """The ids of those whose processes a login node ends."""
+        done = self._python(_SESSIONS, to_json(self._plan()))
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    @contextmanager
+    def session(self, name: str) -> Iterator[None]:
+        """Somebody who is logged in meanwhile."""
+        words = self._inside(self._ssh(name, "echo here; exec cat"))
+        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as login:
+            assert login.stdin and login.stdout
+            try:
+                assert login.stdout.readline() == b"here\n"
+                yield
+            finally:
+                login.stdin.close()  # ends cat
 
     def passwd(self, name: str) -> str:
         """The machine's entry of a user; empty without one."""
@@ -203,6 +233,11 @@ class DirectoryMachine:
     def _inside(self, command: Sequence[str]) -> Sequence[str]:
         assert self._own
         return ("nsenter", f"--target={self._own.pid}", "--mount", "--net", "--", *command)
+
+    def _ssh(self, user: str, *command: str) -> Sequence[str]:
+        options = ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "BatchMode=yes", "LogLevel=ERROR")
+        words = [word for option in options for word in ("-o", option)]
+        return ("ssh", "-F", "none", *words, "-i", str(self.files / "key"), f"{user}@127.0.0.1", *command)
 
     def _client(self, program: str) -> Sequence[str]:
         starts_tls = ("-ZZ",) if self.scheme == "ldap" else ()

@@ -100,6 +100,22 @@ def test_who_leaves_the_group_is_refused_and_then_unknown(machine: DirectoryMach
     assert (refused, within(30, lambda: machine.passwd("carl") == "")) == (255, True)
 
 
+def test_who_leaves_while_logged_in_loses_the_session_of_a_login_node(machine: DirectoryMachine) -> None:
+    assert within(20, lambda: machine.ssh("dora", "true").returncode == 0)
+    machine.run("install", "--directory", "--owner=20004", "/home/dora")
+    with machine.session("dora"):
+        assert machine.ended_sessions() == ""
+        machine.take_out("dora")
+        assert within(30, lambda: machine.passwd("dora") == "")
+        assert machine.ended_sessions() == "20004\n"
+
+
+def test_nobody_loses_a_session_while_the_directory_is_away(away: DirectoryMachine) -> None:
+    away.run("install", "--directory", "--owner=20001", "/home/ada")
+    with away.session("ada"):
+        assert away.ended_sessions() == ""
+
+
 def test_a_directory_with_another_authority_is_not_believed(tmp_path: Path) -> None:
     machine = DirectoryMachine(tmp_path, ca="other")
     try:

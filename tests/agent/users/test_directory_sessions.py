@@ -1,0 +1,153 @@
+"""What people of a directory still run on a login node after they have left."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from corral.agent.events import EventLog
+from corral.agent.users.directory_sessions import DirectorySessionsTask
+from corral.model.users import AccessPlan
+from render.plans import DIRECTORY, dev
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="homes of several users need root: run the tests as root")
+ADA, BOB, OLD, SYSTEM = 20001, 20002, 20009, 999
+OWN = 30000 + os.getpid() % 20000  # nobody else's on this machine
+
+
+@dataclass
+class LoginNode:
+    """A login node with homes of ada, bob and old, of whom the last is a user of the machine; `known`: to SSSD."""
+
+    root: Path
+    known: set[int]
+    access: AccessPlan = field(default_factory=lambda: AccessPlan(directory=DIRECTORY))
+    asked: list[int] = field(default_factory=list)
+    ended: list[int] = field(default_factory=list)
+
+    def start(self, process: int, uid: int) -> None:
+        self.own(f"proc/{process}", uid)
+
+    def own(self, path: str, uid: int) -> None:
+        (self.root / path).mkdir(parents=True)
+        os.chown(self.root / path, uid, uid)
+
+    def look(self, times: int = 1) -> None:
+        for _ in range(times):
+            self.task()
+
+    def is_known(self, uid: int) -> bool:
+        self.asked.append(uid)
+        return uid in self.known
+
+    def __post_init__(self) -> None:
+        for name, uid in (("ada", ADA), ("bob", BOB), ("old", OLD)):
+            self.own(f"home/{name}", uid)
+        (self.root / "etc").mkdir()
+        (self.root / "etc/passwd").write_text(f"root:x:0:0::/root:/bin/sh\nold:x:{OLD}:{OLD}::/home/old:/bin/sh\n")
+        self.start(1, 0)
+        self.task = DirectorySessionsTask(
+            plan=lambda: replace(dev(), access=self.access),
+            journal=EventLog(self.root / "events.jsonl"),
+            is_known=self.is_known,
+            end=self.ended.append,
+            root=self.root,
+        )
+
+    def events(self) -> list[str]:
+        file = self.root / "events.jsonl"
+        lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+        return [f"{line['event']} {line['user']}" for line in lines]
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> LoginNode:
+    return LoginNode(tmp_path, {ADA, BOB})
+
+
+def test_who_is_missing_twice_in_a_row_loses_their_processes(node: LoginNode) -> None:
+    node.start(7, ADA)
+    node.known = {BOB}
+    node.look(2)
+    assert (node.ended, node.events()) == ([ADA], ["user-removed ada"])
+
+
+def test_who_is_missing_once_keeps_them(node: LoginNode) -> None:
+    node.start(7, ADA)
+    for known in ({BOB}, {ADA, BOB}, {BOB}, {ADA, BOB}):
+        node.known = known
+        node.look()
+    assert node.ended == []
+
+
+def test_an_sssd_that_finds_nobody_ends_nothing(node: LoginNode) -> None:
+    node.start(7, ADA)
+    node.start(8, BOB)
+    node.known = set()
+    node.look(3)
+    assert node.ended == []
+
+
+def test_a_look_at_which_sssd_finds_nobody_does_not_count(node: LoginNode) -> None:
+    node.start(7, ADA)
+    for known in (set[int](), {BOB}, {ADA, BOB}):
+        node.known = known
+        node.look()
+    assert node.ended == []
+
+
+def test_a_process_of_an_id_without_a_home_may_be_of_a_container(node: LoginNode) -> None:
+    node.start(7, 20777)
+    node.look(2)
+    assert node.ended == []
+
+
+def test_a_user_of_the_machine_is_nobody_of_the_directory(node: LoginNode) -> None:
+    node.start(7, OLD)
+    node.look(2)
+    assert node.ended == []
+
+
+def test_an_id_outside_the_directorys_is_nobody_of_it(node: LoginNode) -> None:
+    node.own("home/lost+found", SYSTEM)
+    node.start(7, SYSTEM)
+    node.look(2)
+    assert node.ended == []
+
+
+def test_people_who_are_not_here_are_not_looked_up(node: LoginNode) -> None:
+    node.start(7, BOB)
+    node.look()
+    assert node.asked == [BOB]
+
+
+def test_without_a_directory_nobody_is_looked_up(node: LoginNode) -> None:
+    node.start(7, ADA)
+    node.access = AccessPlan()
+    node.look(2)
+    assert (node.asked, node.ended) == ([], [])
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(("sleep", "60"), user=OWN, group=OWN) as process:
+        yield process
+        process.kill()
+
+
+def test_a_real_process_of_who_has_left_is_ended(node: LoginNode, sleeper: subprocess.Popen[bytes]) -> None:
+    (node.root / "proc/1").rmdir()
+    (node.root / "proc").rmdir()
+    (node.root / "proc").symlink_to("/proc")
+    node.own("home/carl", OWN)
+    node.task = DirectorySessionsTask(
+        plan=node.task.plan, journal=node.task.journal, is_known=node.is_known, root=node.root
+    )
+    node.look(2)
+    assert sleeper.wait(10) == -9
