@@ -28,7 +28,7 @@ class LoginNode:
     root: Path
     known: set[int]
     access: AccessPlan = field(default_factory=lambda: AccessPlan(directory=DIRECTORY))
-    asked: list[int] = field(default_factory=list)
+    looked_up: list[int] = field(default_factory=list)
     ended: list[int] = field(default_factory=list)
 
     def start(self, process: int, uid: int) -> None:
@@ -43,7 +43,7 @@ class LoginNode:
             self.task()
 
     def is_known(self, uid: int) -> bool:
-        self.asked.append(uid)
+        self.looked_up.append(uid)
         return uid in self.known
 
     def __post_init__(self) -> None:
@@ -124,14 +124,14 @@ def test_an_id_outside_the_directorys_is_nobody_of_it(node: LoginNode) -> None:
 def test_people_who_are_not_here_are_not_looked_up(node: LoginNode) -> None:
     node.start(7, BOB)
     node.look()
-    assert node.asked == [BOB]
+    assert node.looked_up == [BOB]
 
 
 def test_without_a_directory_nobody_is_looked_up(node: LoginNode) -> None:
     node.start(7, ADA)
     node.access = AccessPlan()
     node.look(2)
-    assert (node.asked, node.ended) == ([], [])
+    assert (node.looked_up, node.ended) == ([], [])
 
 
 @pytest.fixture
