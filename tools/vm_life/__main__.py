@@ -61,6 +61,8 @@ def main() -> int:
         cluster = new_cluster(directory, people) if is_new else VirtualCluster(directory=directory)
         try:
             client.start(cluster.box, machines=Machines.VM, report=print)
+            if not is_new and cluster.instances("head"):
+                cluster.await_slurmctld()  # a box that starts again boots its machines from their disks
             write = _write_page(run(cluster)) if steps == STEPS else _write_rows(run_some(cluster, steps))
         except Failed as error:
             print(f"\nstopped: {error}", file=sys.stderr)
