@@ -90,7 +90,7 @@ from corral.model.cluster import ClusterPlan
 from corral.model.serialization import from_json
 
 plan = from_json(ClusterPlan, sys.stdin.read())
-task = DirectorySessionsTask(plan=lambda: plan, journal=EventLog(None), end=print)
+task = DirectorySessionsTask(plan=lambda: plan, journal=EventLog(None), end=lambda uid: bool(print(uid)))
 task()
 task()
 """

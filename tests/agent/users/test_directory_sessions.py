@@ -1,9 +1,10 @@
-"""What people of a directory still run on a login node after they have left."""
+"""What people of a directory still run on a login node, or on a node outside of jobs, after they have left."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -30,6 +31,7 @@ class LoginNode:
     access: AccessPlan = field(default_factory=lambda: AccessPlan(directory=DIRECTORY))
     looked_up: list[int] = field(default_factory=list)
     ended: list[int] = field(default_factory=list)
+    has_jobs_alone: bool = False
 
     def start(self, process: int, uid: int) -> None:
         self.own(f"proc/{process}", uid)
@@ -41,6 +43,10 @@ class LoginNode:
     def look(self, times: int = 1) -> None:
         for _ in range(times):
             self.task()
+
+    def end(self, uid: int) -> bool:
+        self.ended.append(uid)
+        return not self.has_jobs_alone
 
     def is_known(self, uid: int) -> bool:
         self.looked_up.append(uid)
@@ -56,7 +62,7 @@ class LoginNode:
             plan=lambda: replace(dev(), access=self.access),
             journal=EventLog(self.root / "events.jsonl"),
             is_known=self.is_known,
-            end=self.ended.append,
+            end=self.end,
             root=self.root,
         )
 
@@ -76,6 +82,13 @@ def test_who_is_missing_twice_in_a_row_loses_their_processes(node: LoginNode) ->
     node.known = {BOB}
     node.look(2)
     assert (node.ended, node.events()) == ([ADA], ["user-removed ada"])
+
+
+def test_who_has_only_jobs_left_is_no_event(node: LoginNode) -> None:
+    node.start(7, ADA)
+    node.known, node.has_jobs_alone = {BOB}, True
+    node.look(2)
+    assert node.events() == []
 
 
 def test_who_is_missing_once_keeps_them(node: LoginNode) -> None:
@@ -123,6 +136,13 @@ def test_an_id_outside_the_directorys_is_nobody_of_it(node: LoginNode) -> None:
 
 def test_people_who_are_not_here_are_not_looked_up(node: LoginNode) -> None:
     node.start(7, BOB)
+    node.look()
+    assert node.looked_up == [BOB]
+
+
+def test_homes_are_not_looked_at_while_everybody_is_known(node: LoginNode) -> None:
+    node.start(7, BOB)
+    shutil.rmtree(node.root / "home")
     node.look()
     assert node.looked_up == [BOB]
 

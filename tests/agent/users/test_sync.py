@@ -142,6 +142,16 @@ def test_a_process_that_was_started_meanwhile_ends_too(tmp_path: Path) -> None:
     assert killed == [13, 14, 15, 16]
 
 
+def test_it_is_known_whether_somebody_had_processes_outside_of_jobs(tmp_path: Path) -> None:
+    process(tmp_path, 10, parent=0, name="slurmstepd")
+    before = end_processes(os.getuid(), tmp_path, lambda pid, _: None)
+    process(tmp_path, 13, parent=0)
+    assert (before, end_processes(os.getuid(), tmp_path, lambda pid, _: shutil.rmtree(tmp_path / str(pid)))) == (
+        False,
+        True,
+    )
+
+
 def test_a_person_who_names_a_process_like_slurms_keeps_none(tmp_path: Path) -> None:
     process(tmp_path, 13, parent=0, name="slurmstepd", uid=2001)
     process(tmp_path, 14, parent=13)

@@ -55,6 +55,8 @@ def _watch(_: argparse.Namespace) -> None:
     identity, seen = read_identity(), manifest_version()
     if plan.monitoring.prometheus:
         _serve_metrics(identity.node)
+    if plan.access.directory:
+        _end_sessions()
     monitor = HeadMonitor(
         head_answers=partial(answers, str(plan.head.address)),
         working=has_step,
@@ -62,6 +64,16 @@ def _watch(_: argparse.Namespace) -> None:
         power_off=host.power_off,
     )
     watch(identity, monitor.check, FollowedUsers(act=partial(_sync, host, deployed.home)).poll)
+
+
+def _end_sessions() -> None:
+    from corral.agent.autoscaler.background_tasks import BackgroundTask, start_tasks
+    from corral.agent.events import EventLog
+    from corral.agent.users.directory_people import POLL_EVERY_S
+    from corral.agent.users.directory_sessions import DirectorySessionsTask
+
+    task = DirectorySessionsTask(plan=plan_in, journal=EventLog(None))
+    start_tasks((BackgroundTask(name="sessions", every_s=POLL_EVERY_S, act=task),))
 
 
 def _serve_metrics(node: str) -> None:

@@ -1,7 +1,7 @@
-"""On a login node, end what somebody still runs there who has left the directory.
+"""On login nodes and nodes, end what somebody runs outside of jobs who has left the directory.
 
-SSSD of a login node lists nobody, and knows those who have logged in for as long as the directory is away. So somebody
-has left who has a home and whom it does not find, although it finds others: an SSSD that finds nobody proves nothing.
+SSSD lists nobody there, and knows those who have logged in for as long as the directory is away. So somebody has left
+who has a home and whom it does not find, although it finds others: an SSSD that finds nobody proves nothing.
 """
 
 import pwd
@@ -19,12 +19,15 @@ from corral.model.users import HOMES, DirectoryPlan
 
 @dataclass(kw_only=True)
 class DirectorySessionsTask:
-    """A background task of a login node. `plan`: that of now. `is_known`: whether SSSD finds an id."""
+    """A background task. `plan`: that of now. `is_known`: whether SSSD finds an id.
+
+    `end`: ends somebody's processes but those of jobs, which the head cancels; returns whether there were some.
+    """
 
     plan: Callable[[], ClusterPlan]
     journal: EventLog
     is_known: Callable[[int], bool] = lambda uid: _is_known(uid)
-    end: Callable[[int], object] = end_processes
+    end: Callable[[int], bool] = end_processes
     root: Path = Path("/")
     _missing: frozenset[int] = frozenset()
 
@@ -32,16 +35,18 @@ class DirectorySessionsTask:
         """End the processes of who is missing twice in a row: SSSD may have been restarting."""
         if (directory := self.plan().access.directory) is None:
             return
-        people = self._people(directory)
-        here = people.keys() & {uid for _, uid in _owned(self.root / "proc")}
+        here = {uid for _, uid in _owned(self.root / "proc") if directory.min_id <= uid <= directory.max_id}
         missing = frozenset(uid for uid in here if not self.is_known(uid))
+        # Shared homes are looked at only for somebody who is missing.
+        people = self._people(directory) if missing else {}
+        missing &= people.keys()
         if missing and not any(self.is_known(uid) for uid in sorted(people.keys() - missing)):
             return
         gone = missing & self._missing
         self._missing = missing - gone
         for uid in sorted(gone):
-            self.journal.log_event(Event.USER_REMOVED, f"{people[uid]}, uid {uid}", user=people[uid])
-            self.end(uid)
+            if self.end(uid):
+                self.journal.log_event(Event.USER_REMOVED, f"{people[uid]}, uid {uid}", user=people[uid])
 
     def _people(self, directory: DirectoryPlan) -> Mapping[int, str]:
         """The names of the homes by the ids of their owners, which the head has made for people of the directory.

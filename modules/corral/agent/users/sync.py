@@ -113,17 +113,18 @@ def _done(change: AccountChange, run: Run, root: Path) -> AccountChange:
     return change
 
 
-def end_processes(uid: int, processes: Path = Path("/proc"), kill: Callable[[int, int], None] = os.kill) -> None:
-    """Kill a person's processes but those of jobs, which Slurm ends."""
-    for _ in range(_KILLS):
+def end_processes(uid: int, processes: Path = Path("/proc"), kill: Callable[[int, int], None] = os.kill) -> bool:
+    """Kill a person's processes but those of jobs, which Slurm ends. Returns whether there were some."""
+    for count in range(_KILLS):
         found = tuple(_outside_jobs(uid, processes))
         if not found:
-            return
+            return count > 0
         for process in found:
             try:
                 kill(process, signal.SIGKILL)
             except ProcessLookupError:
                 continue
+    return True
 
 
 def _outside_jobs(uid: int, processes: Path) -> Iterator[int]:
