@@ -1,4 +1,4 @@
-"""The step of people who come from a directory: a real slapd on the head, and SSSD on each machine by `corral up`.
+"""The steps of people who come from a directory: a real slapd on the head, and SSSD on each machine by `corral up`.
 
 bob works, carl leaves, dora is an administrator. The people of the cluster's file are gone by then.
 """
@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from time import monotonic
 
 from tools.directory_server import LETS_IN, PASSWORD, SUFFIX, entries, make_certificates, slapd_conf
 from tools.vm_life.cluster import VirtualCluster, expect
@@ -20,6 +21,7 @@ _HOST = "vm-head.vm.corral.internal"
 _SECRET = "people/reader"
 _FILES = Path("/etc/ldap/directory")  # where AppArmor lets slapd read
 _UNIT = "directory"
+_CARL = "20003"  # a name would be unknown once he has left
 _PACKAGES = ("slapd", "ldap-utils")
 _LOGIN, _NEW_NODE = (
     "login-1",
@@ -77,27 +79,52 @@ def people_of_a_directory(cluster: VirtualCluster) -> str:
     ended = cluster.job_end(job)
     expect(ended["JobState"] == "COMPLETED", f"his job runs on: {ended}")
     _serve(cluster, head)
-    carl.output("setsid --fork sleep 3600 >/dev/null 2>&1 </dev/null")
-    login = cluster.instance(_LOGIN)
-    expect(_has_processes(cluster, login), "what carl has left on the login node runs on without him")
-    leaves = f"dn: {LETS_IN}\nchangetype: modify\ndelete: member\nmember: uid=carl,{SUFFIX}\n"
-    _change(cluster, head, "ldapmodify", leaves)
-    for machine in ("head", _LOGIN):  # SSSD tries a directory that was away within minutes; at once by this signal
-        cluster.root_output(cluster.instance(machine), "pkill", "-USR2", "-x", "sssd")
+    _change_carl(cluster, head, "delete")
+    _look_again(cluster)
     left = carl.run("id -un")
     expect((left.returncode, left.stdout) == (255, ""), f"carl is refused at his next login: {left}")
     expect(bob.output("id -un") == "bob", "bob is not")
-    cluster.root_output(login, "sss_cache", "--user=carl")  # asks again now, not within six minutes
-    cluster.wait_until(lambda: not _has_processes(cluster, login), "his processes on the login node have ended")
     return (
-        "people log in by its keys, bob also while it is away; his job on a new node ends; carl leaves, is refused, "
-        "and what he had running on the login node has ended"
+        "people log in by its keys, bob also while it is away; his job on a new node ends; carl leaves, and is refused"
     )
 
 
-def _has_processes(cluster: VirtualCluster, machine: str) -> bool:
-    """Whether carl has some."""
-    return cluster.as_root(machine, "pgrep", "--uid", "20003").returncode == 0
+def who_leaves_loses_processes(cluster: VirtualCluster) -> str:
+    """Carl, who is in the directory again, leaves it while something of his runs on the login node."""
+    head, login = cluster.instance("head"), cluster.booted_login_node()
+    cluster.await_slurmctld()
+    if cluster.as_root(head, "systemctl", "is-active", _UNIT).returncode:
+        _serve(cluster, head)  # the machines have booted since
+    _change_carl(cluster, head, "add")
+    _look_again(cluster)
+    carl, bob = (cluster.person(name, key="directory") for name in ("carl", "bob"))
+    cluster.wait_until(lambda: carl.run("true").returncode == 0, "carl logs in again")
+    for person in (carl, bob):
+        person.output("setsid --fork sleep 3600 >/dev/null 2>&1 </dev/null")
+    _change_carl(cluster, head, "delete")
+    left = monotonic()
+    expect(_processes(cluster, login, _CARL) > 0, "what carl runs on the login node does not need his login")
+    cluster.wait_until(lambda: _processes(cluster, login, _CARL) == 0, "his processes on the login node have ended")
+    seconds = monotonic() - left
+    expect(_processes(cluster, login, "bob") > 0, "bob's have not")
+    return f"what carl ran on the login node ended {seconds:.0f} s after he left the directory; what bob runs did not"
+
+
+def _processes(cluster: VirtualCluster, machine: str, user: str) -> int:
+    """How many processes somebody has, by name or id."""
+    return len(cluster.as_root(machine, "pgrep", "--uid", user).stdout.split())
+
+
+def _change_carl(cluster: VirtualCluster, head: str, how: str) -> None:
+    """Add carl to the group that lets in, or delete him."""
+    change = f"dn: {LETS_IN}\nchangetype: modify\n{how}: member\nmember: uid=carl,{SUFFIX}\n"
+    _change(cluster, head, "ldapmodify", change)
+
+
+def _look_again(cluster: VirtualCluster) -> None:
+    """Let SSSD try a directory that was away at once, not within minutes."""
+    for machine in ("head", _LOGIN):
+        cluster.root_output(cluster.instance(machine), "pkill", "-USR2", "-x", "sssd")
 
 
 def _start_directory(cluster: VirtualCluster, head: str) -> None:

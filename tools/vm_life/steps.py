@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from time import sleep
 
 from tools.vm_life.cluster import VirtualCluster, expect
-from tools.vm_life.directory_steps import people_of_a_directory
+from tools.vm_life.directory_steps import people_of_a_directory, who_leaves_loses_processes
 from tools.vm_life.job_attacks import (
     AS_ADA,
     ATTACKER,
@@ -348,6 +348,7 @@ STEPS = (
     Step(title="a person is removed by `corral up`", act=person_leaves),
     Step(title="no user becomes root who was removed", act=nobody_removed_becomes_root),
     Step(title="people of a directory come, work while it is away, and leave", act=people_of_a_directory),
+    Step(title="who leaves the directory loses what they run on a login node", act=who_leaves_loses_processes),
     Step(title="a spot notice: the job saves, is requeued and continues", act=_spot_notice),
     Step(title="a node powers off from within, and its job is requeued", act=_power_off_from_within),
     Step(title="`corral up` applies another configuration under a running job", act=_apply),
