@@ -17,11 +17,12 @@ from corral.agent.accounting.history_upload import began
 from corral.agent.alert_topic import AlertTopic
 from corral.agent.alertmanager import POLL_EVERY_S as ALERT_SECRETS_EVERY_S
 from corral.agent.alertmanager import AlertSecretsTask
-from corral.agent.autoscaler.background_tasks import BackgroundTask, NodeSwitches, ZoneCleanup, start_tasks
 from corral.agent.autoscaler.control_loop import ControlLoop
 from corral.agent.autoscaler.liveness import heartbeat_of, lock_of
+from corral.agent.autoscaler.machine_tasks import NodeSwitches, ZoneCleanup
 from corral.agent.autoscaler.reconciler import Autoscaler, ClusterSnapshot
 from corral.agent.autoscaler.request_queue import SPOOL, WAKE_SOCKET
+from corral.agent.background_tasks import BackgroundTask, start_tasks
 from corral.agent.cluster import partition_state
 from corral.agent.cluster.ec2_client import Ec2
 from corral.agent.cluster.launch_errors import BACKOFF_POLICIES, LaunchErrorKind, backoff_policies

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from corral.agent.autoscaler.background_tasks import BackgroundTask, NodeSwitches, ZoneCleanup, run_task, start_tasks
+from corral.agent.autoscaler.machine_tasks import NodeSwitches, ZoneCleanup
 from corral.agent.autoscaler.reconciler import ClusterSnapshot
 from corral.agent.autoscaler_daemon import Services, tasks_of
+from corral.agent.background_tasks import BackgroundTask, run_task, start_tasks
 from corral.agent.cluster.models import BlockPeriod
 from corral.agent.errors import AgentError
 from corral.model.enums import Market

@@ -8,7 +8,7 @@ from functools import partial
 from ipaddress import IPv4Address
 
 from corral.agent import imds_client
-from corral.agent.autoscaler.background_tasks import BackgroundTask, run_task, start_tasks
+from corral.agent.background_tasks import BackgroundTask, run_task, start_tasks
 from corral.agent.boot.login import boot_login
 from corral.agent.boot.sequence import fetch
 from corral.agent.config.followed_config import POLL_EVERY_S, FollowedConfig

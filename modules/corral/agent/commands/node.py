@@ -67,7 +67,7 @@ def _watch(_: argparse.Namespace) -> None:
 
 
 def _end_sessions() -> None:
-    from corral.agent.autoscaler.background_tasks import BackgroundTask, start_tasks
+    from corral.agent.background_tasks import BackgroundTask, start_tasks
     from corral.agent.events import EventLog
     from corral.agent.users.directory_people import POLL_EVERY_S
     from corral.agent.users.directory_sessions import DirectorySessionsTask
