@@ -18,6 +18,7 @@ import pytest
 from corral.agent.job_evidence.step_summary import read_rank
 from corral.agent.job_library import corral_step
 
+pytestmark = pytest.mark.long
 PROGRAM = Path(__file__).parents[2] / "examples/train/train.py"
 TIMEOUT_S = 60  # a run takes 3 s, several times that on a busy machine
 OPTIONS = ("--steps", "40", "--every", "10", "--layers", "1")

@@ -31,7 +31,7 @@ from corral.box.client import BoxStatus
 from deployer_role import DEPLOYER, create_deployer
 from forked_corral import run_corral
 
-pytestmark = [pytest.mark.pulumi, pytest.mark.box]
+pytestmark = [pytest.mark.pulumi, pytest.mark.box, pytest.mark.long]
 BUCKET = "corral-state-123456789012-us-east-1"
 URL = f"s3://{BUCKET}?region=us-east-1"
 PROVIDER = "awskms://alias/corral-state?region=us-east-1"
@@ -152,7 +152,6 @@ def test_cleanup_knows_the_stacks_of_the_bucket(admin: Admin) -> None:
     assert (found["backend"], found["orphans"]) == (URL, [])
 
 
-@pytest.mark.long
 def test_a_deployer_keeps_states_in_the_bucket_and_secrets_under_the_key(tmp_path: Path) -> None:
     with running_box(tmp_path / "box") as box:
         deployer = Admin(box=box, directory=tmp_path / "one", role=DEPLOYER)
@@ -167,14 +166,12 @@ def test_a_deployer_keeps_states_in_the_bucket_and_secrets_under_the_key(tmp_pat
     assert (end(made), end(gone)) == ((0, ""), (0, ""))
 
 
-@pytest.mark.long
 def test_another_checkout_finds_nothing_to_do_even_without_the_encrypted_key(other: Admin) -> None:
     for stack in ("base", "cluster"):
         drop_lines(other.project / "stacks" / stack / "Pulumi.dev.yaml", "encryptedkey")
     assert other.numbers() == {"base": (0, 6), "cluster": (0, 8)}
 
 
-@pytest.mark.long
 def test_an_admin_at_work_is_named_to_the_other(other: Admin) -> None:
     with lock(other, os.getpid(), socket.gethostname()):
         code, printed = end(other.corral("up", "dev", "--yes"))
@@ -182,7 +179,6 @@ def test_an_admin_at_work_is_named_to_the_other(other: Admin) -> None:
     assert (code, printed.partition(", since")[0]) == (1, f"base dev: Pulumi is working on this stack ({who}")
 
 
-@pytest.mark.long
 def test_a_lock_from_another_host_is_left_and_the_way_out_is_reported(admin: Admin) -> None:
     with lock(admin, 4242, "another-host") as key:
         done = admin.corral("up", "dev", "--yes")
@@ -190,7 +186,6 @@ def test_a_lock_from_another_host_is_left_and_the_way_out_is_reported(admin: Adm
     assert (done.returncode, held, "if the process is gone: pulumi" in done.stderr) == (1, 1, True)
 
 
-@pytest.mark.long
 def test_a_lock_of_a_process_of_this_host_that_is_gone_is_removed(admin: Admin) -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
@@ -200,7 +195,6 @@ def test_a_lock_of_a_process_of_this_host_that_is_gone_is_removed(admin: Admin) 
     assert (done.returncode, printed in done.stdout) == (0, True)
 
 
-@pytest.mark.long
 def test_a_renamed_environment_is_another_one_and_its_old_name_is_unknown(other: Admin) -> None:
     for stack in ("base", "cluster"):
         folder = other.project / "stacks" / stack
@@ -212,19 +206,16 @@ def test_a_renamed_environment_is_another_one_and_its_old_name_is_unknown(other:
     assert (code, printed.startswith("unknown environment 'dev'")) == (2, True)
 
 
-@pytest.mark.long
 def test_a_bucket_that_does_not_exist_is_reported(admin: Admin) -> None:
     done = admin.corral("up", "dev", "--yes", PULUMI_BACKEND_URL="s3://not-there-1?region=us-east-1")
     assert end(done) == (3, "the state bucket not-there-1 does not exist")
 
 
-@pytest.mark.long
 def test_a_url_without_a_bucket_is_wrong_input(admin: Admin) -> None:
     done = admin.corral("up", "dev", "--yes", PULUMI_BACKEND_URL="s3://")
     assert end(done) == (2, "PULUMI_BACKEND_URL is 's3://', without a bucket's name")
 
 
-@pytest.mark.long
 def test_a_bucket_that_does_not_answer_is_reported(admin: Admin) -> None:
     done = admin.corral("up", "dev", "--yes", AWS_ENDPOINT_URL="http://127.0.0.1:9")
     assert (end(done)[0], end(done)[1].partition(":")[0]) == (3, f"the state bucket {BUCKET} at http")
@@ -253,7 +244,6 @@ class Refusing(BaseHTTPRequestHandler):
         return
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("code", "sentence"),
     [
@@ -274,7 +264,6 @@ def test_credentials_that_s3_refuses_are_reported(admin: Admin, code: str, sente
     assert end(done) == (3, sentence)
 
 
-@pytest.mark.long
 def test_a_passphrase_serves_as_well_and_a_wrong_one_is_reported(other: Admin) -> None:
     words = Admin(box=other.box, directory=other.directory, settings={"PULUMI_CONFIG_PASSPHRASE": "right"})
     for stack in ("base", "cluster"):

@@ -76,6 +76,7 @@ def test_the_benchmark_names_each_exceeded_limit_and_the_method(
     assert scale.exceeded_limits({"s": seconds, "MiB": mib}, "commands") == lines
 
 
+@pytest.mark.long
 def test_the_benchmark_ends_with_1_if_a_limit_is_exceeded(scale: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scale, "ROUNDS", 1)
     monkeypatch.setattr(scale, "LIMITS", {"s": 0.0, "MiB": 200.0})

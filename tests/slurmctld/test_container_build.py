@@ -143,6 +143,7 @@ def output(cluster: Controller, command: str, user: int = 0) -> list[str]:
     return file.read_text().splitlines()
 
 
+@pytest.mark.long
 def test_srun_has_the_plugins_option_and_the_node_receives_it(cluster: Controller) -> None:
     lines = output(cluster, "srun --container-image=/scratch/image.sqsh printenv TASK_IN")
     assert lines == ["/scratch/image.sqsh", "over"]

@@ -16,6 +16,7 @@ import slurms
 from render.plans import dev, train
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.slurm,
     pytest.mark.skipif(os.geteuid() != 0, reason="a node with devices of its own needs root: run the tests as root"),
 ]

@@ -266,6 +266,7 @@ function slurm_job_modify(job, record, partitions, uid) return slurm.SUCCESS end
 """
 
 
+@pytest.mark.long
 def test_a_lua_script_comes_to_a_running_slurmctld_changes_and_goes(cluster: Cluster) -> None:
     job = cluster.job("train-3")
     wanted = ("sbatch", "--partition=cpu", "--hold", "--chdir=/", "--wrap=hostname")

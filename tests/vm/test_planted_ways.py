@@ -15,7 +15,10 @@ from tools.vm_life.planted_ways import NAME, PLANTS, script
 
 from steps import step
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="planting needs root: run the tests as root")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(os.geteuid() != 0, reason="planting needs root: run the tests as root"),
+]
 PLANTED = [plant for plant in PLANTS if plant.needs == "sh"]
 USER = "corral-user"
 # system DIRECTORY PROGRAM: a shell of root's in a root directory of its own.
