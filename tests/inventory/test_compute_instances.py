@@ -9,8 +9,6 @@ from moto import mock_aws
 
 from corral.inventory.compute_instances import list_compute_instances, terminate_compute_instances
 
-IMAGE = "ami-12c6146b"  # one of moto's own: to list them all takes seconds
-
 
 @pytest.fixture
 def session(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
@@ -25,7 +23,7 @@ def launch(session: Any, count: int, **tags: str) -> list[str]:
     listed = [{"Key": key.replace("_", ":"), "Value": value} for key, value in tags.items()]
     ec2 = session.client("ec2")
     made = ec2.run_instances(
-        ImageId=IMAGE,
+        ImageId=ec2.register_image(Name="any")["ImageId"],  # moto takes seconds to list its own
         InstanceType="t3.medium",
         MinCount=count,
         MaxCount=count,
