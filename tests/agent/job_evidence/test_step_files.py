@@ -285,7 +285,7 @@ def reader_that_runs(program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_an_answer_that_is_no_record_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, reason: str
 ) -> None:
-    monkeypatch.setattr(user_reader, "_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(user_reader, "_TIMEOUT_S", 5.0)
     reader_that_runs(program, tmp_path, monkeypatch)
     with pytest.raises(JobReadError, match=reason):
         read_as_user(os.geteuid(), tmp_path, 0)

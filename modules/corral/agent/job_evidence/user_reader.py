@@ -33,7 +33,7 @@ class JobReadError(AgentError):
 
 def read_as_user(uid: int, directory: Path, start: int) -> StepPage:
     """A page of what the job has written in this directory. Raises JobReadError."""
-    return _answer(uid, directory, f"--start={start}", start=start)
+    return _answer(uid, directory, f"--start={start}", timeout_s=_TIMEOUT_S, start=start)
 
 
 def read_recent_as_user(uid: int, directory: Path, ranks: Sequence[int]) -> StepPage:
@@ -45,7 +45,7 @@ def read_recent_as_user(uid: int, directory: Path, ranks: Sequence[int]) -> Step
     return page
 
 
-def _answer(uid: int, directory: Path, option: str, *, start: int = 0, timeout_s: float = _TIMEOUT_S) -> StepPage:
+def _answer(uid: int, directory: Path, option: str, *, timeout_s: float, start: int = 0) -> StepPage:
     command = (sys.executable, "-I", str(Path(entry_point.__file__)), "read-job", option, str(directory))
     try:
         # Only root can be another user; a box without other users runs everything as one.
