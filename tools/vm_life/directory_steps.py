@@ -92,9 +92,7 @@ def people_of_a_directory(cluster: VirtualCluster) -> str:
 def who_leaves_loses_processes(cluster: VirtualCluster) -> str:
     """Carl, who is in the directory again, leaves it while something of his runs on the login node."""
     head, login = cluster.instance("head"), cluster.booted_login_node()
-    cluster.await_slurmctld()
-    if cluster.as_root(head, "systemctl", "is-active", _UNIT).returncode:
-        _serve(cluster, head)  # the machines have booted since
+    _serve(cluster, head)  # the machines may have booted since
     _change_carl(cluster, head, "add")
     _look_again(cluster)
     carl, bob = (cluster.person(name, key="directory") for name in ("carl", "bob"))
@@ -129,7 +127,7 @@ def _look_again(cluster: VirtualCluster) -> None:
 
 def _start_directory(cluster: VirtualCluster, head: str) -> None:
     """Install slapd on the head, with its people, and store the password that the cluster reads, unless it runs."""
-    if cluster.as_root(head, "systemctl", "is-active", _UNIT).returncode == 0:
+    if _is_served(cluster, head):
         return
     make_certificates(cluster.directory, _HOST)
     key = cluster.key("directory")
@@ -149,11 +147,16 @@ def _start_directory(cluster: VirtualCluster, head: str) -> None:
 
 
 def _serve(cluster: VirtualCluster, head: str) -> None:
-    """Start slapd, and wait until it answers."""
-    slapd = ("/usr/sbin/slapd", "-f", f"{_FILES}/slapd.conf", "-h", "ldaps:///", "-d", "0")
-    cluster.root_output(head, "systemd-run", "--quiet", "--collect", f"--unit={_UNIT}", *slapd)
+    """Start slapd unless it runs, and wait until it answers."""
+    if not _is_served(cluster, head):
+        slapd = ("/usr/sbin/slapd", "-f", f"{_FILES}/slapd.conf", "-h", "ldaps:///", "-d", "0")
+        cluster.root_output(head, "systemd-run", "--quiet", "--collect", f"--unit={_UNIT}", *slapd)
     base = (*_client("ldapsearch"), "-b", "", "-s", "base")
     cluster.wait_until(lambda: cluster.as_root(head, *base).returncode == 0, "the directory answers")
+
+
+def _is_served(cluster: VirtualCluster, head: str) -> bool:
+    return cluster.as_root(head, "systemctl", "is-active", _UNIT).returncode == 0
 
 
 def _client(program: str) -> Sequence[str]:

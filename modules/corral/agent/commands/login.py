@@ -32,9 +32,7 @@ from corral.agent.runtime_context import (
     store_of,
 )
 from corral.agent.s3 import BucketStore
-from corral.agent.users import logins
-from corral.agent.users.directory_people import POLL_EVERY_S as LOOK_EVERY_S
-from corral.agent.users.directory_sessions import DirectorySessionsTask
+from corral.agent.users import directory_sessions, logins
 from corral.model.enums import Role
 from corral.model.manifest import MANIFEST
 from corral.model.tags import LOGIN_TAG
@@ -76,14 +74,14 @@ def _watch(chosen: argparse.Namespace) -> None:
         journal=journal,
     )
     task = logins.LoginsTask(read=partial(host.journal, logins.PROGRAMS, logins.FIELDS), journal=journal)
-    sessions = DirectorySessionsTask(plan=partial(plan_in, chosen.records), journal=journal)
+    sessions = directory_sessions.DirectorySessionsTask(plan=partial(plan_in, chosen.records), journal=journal)
     shipper = LogShipper(
         client=client_without_retries("logs", deployed.region), group=deployed.log_group, stream=_name()
     )
     start_tasks(
         (
             BackgroundTask(name="logins", every_s=logins.POLL_EVERY_S, act=task),
-            BackgroundTask(name="sessions", every_s=LOOK_EVERY_S, act=sessions),
+            BackgroundTask(name="sessions", every_s=directory_sessions.POLL_EVERY_S, act=sessions),
             BackgroundTask(name="events", every_s=SHIP_EVERY_S, act=shipper),
         )
     )

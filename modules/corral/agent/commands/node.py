@@ -22,6 +22,7 @@ from corral.agent.runtime_context import (
     probe,
     records_in,
 )
+from corral.model.cluster import ClusterPlan
 from corral.model.node_names import queue_of
 from corral.model.tags import LOGIN_TAG
 from corral.model.users import AccessPlan
@@ -56,7 +57,7 @@ def _watch(_: argparse.Namespace) -> None:
     if plan.monitoring.prometheus:
         _serve_metrics(identity.node)
     if plan.access.directory:
-        _end_sessions()
+        _end_sessions(plan)
     monitor = HeadMonitor(
         head_answers=partial(answers, str(plan.head.address)),
         working=has_step,
@@ -66,13 +67,12 @@ def _watch(_: argparse.Namespace) -> None:
     watch(identity, monitor.check, FollowedUsers(act=partial(_sync, host, deployed.home)).poll)
 
 
-def _end_sessions() -> None:
+def _end_sessions(plan: ClusterPlan) -> None:
     from corral.agent.background_tasks import BackgroundTask, start_tasks
     from corral.agent.events import EventLog
-    from corral.agent.users.directory_people import POLL_EVERY_S
-    from corral.agent.users.directory_sessions import DirectorySessionsTask
+    from corral.agent.users.directory_sessions import POLL_EVERY_S, DirectorySessionsTask
 
-    task = DirectorySessionsTask(plan=plan_in, journal=EventLog(None))
+    task = DirectorySessionsTask(plan=lambda: plan, journal=EventLog(None))
     start_tasks((BackgroundTask(name="sessions", every_s=POLL_EVERY_S, act=task),))
 
 

@@ -16,6 +16,8 @@ from corral.agent.users.sync import end_processes
 from corral.model.cluster import ClusterPlan
 from corral.model.users import HOMES, DirectoryPlan
 
+POLL_EVERY_S = 60.0
+
 
 @dataclass(kw_only=True)
 class DirectorySessionsTask:
