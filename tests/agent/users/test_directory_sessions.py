@@ -6,13 +6,20 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
+from corral.agent import background_tasks
+from corral.agent.background_tasks import BackgroundTask
+from corral.agent.commands import login as login_command
+from corral.agent.commands import node as node_command
 from corral.agent.events import EventLog
+from corral.agent.interruptions import node_watcher
 from corral.agent.users.directory_sessions import DirectorySessionsTask
 from corral.model.users import AccessPlan
 from render.plans import DIRECTORY, dev
@@ -171,3 +178,36 @@ def test_a_real_process_of_who_has_left_is_ended(node: LoginNode, sleeper: subpr
     )
     node.look(2)
     assert sleeper.wait(10) == -9
+
+
+class Started(Exception):
+    """A daemon has started its background tasks; `args`: their names."""
+
+
+def stop_at_tasks(tasks: Sequence[BackgroundTask]) -> None:
+    raise Started(*(task.name for task in tasks))
+
+
+@pytest.mark.parametrize(("access", "tasks"), [(AccessPlan(directory=DIRECTORY), ("sessions",)), (AccessPlan(), ())])
+def test_a_node_looks_if_its_cluster_has_a_directory(
+    access: AccessPlan, tasks: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = replace(dev(), access=access)
+    monkeypatch.setattr(node_command, "records_in", lambda: (plan, Mock()))
+    for name in ("boot_facts", "host_in", "read_identity", "manifest_version"):
+        monkeypatch.setattr(node_command, name, Mock())
+    monkeypatch.setattr(background_tasks, "start_tasks", stop_at_tasks)
+    monkeypatch.setattr(node_watcher, "watch", lambda *_: stop_at_tasks(()))
+    with pytest.raises(Started) as started:
+        node_command._watch(Namespace())
+    assert started.value.args == tasks
+
+
+def test_a_login_node_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(login_command, "records_in", lambda _: (dev(), Mock()))
+    for name in ("boot_facts", "host_in", "client", "client_without_retries", "BucketStore", "_name"):
+        monkeypatch.setattr(login_command, name, Mock())
+    monkeypatch.setattr(login_command, "start_tasks", stop_at_tasks)
+    with pytest.raises(Started) as started:
+        login_command._watch(Namespace(records=Path("/nowhere"), facts=Path("/nowhere")))
+    assert started.value.args == ("logins", "sessions", "events")
