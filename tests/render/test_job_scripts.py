@@ -384,7 +384,7 @@ esac
 # It gets the signal from the script, saves, and trains on until its job is requeued or ends.
 SAVES = """trap 'touch "$CHECKPOINT_SAVED"' USR1
 for _ in {1..100}; do
-    [ ! -e requeued ] && kill -0 $PPID || exit
+    [ ! -e requeued ] && [ -e /proc/$PPID/exe ] || exit  # kill -0 finds a killed script, too, until it is waited for
     [ -e "$CHECKPOINT_SAVED" ] || kill -USR1 $PPID # again, as the script ignores a signal before it knows its task
     sleep 0.1
 done

@@ -149,6 +149,7 @@ def test_srun_has_the_plugins_option_and_the_node_receives_it(cluster: Controlle
     assert lines == ["/scratch/image.sqsh", "over"]
 
 
+@pytest.mark.long  # slurmctld and srun wait for half a minute
 def test_a_task_without_the_plugin_does_not_start(cluster: Controller) -> None:
     away = "mv /opt/corral/enroot/lib/spank_pyxis.so /mnt/away.so"
     back = "mv /mnt/away.so /opt/corral/enroot/lib/spank_pyxis.so"
