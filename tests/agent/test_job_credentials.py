@@ -32,7 +32,7 @@ from corral.agent.credentials import (
     session_name,
 )
 from corral.agent.file_install import install
-from corral.agent.local_http import LocalRequest, LocalServer, listen, owner_of, read_request
+from corral.agent.local_http import LocalRequest, LocalServer, listen, read_request
 from corral.box.vpc.capabilities import probe_host
 from corral.model.enums import Role as AgentRole
 
@@ -40,15 +40,6 @@ VARIABLE = "AWS_CONTAINER_CREDENTIALS_FULL_URI"
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 JOB = "arn:aws:iam::123456789012:role/job"
 # As the kernel writes it: 127.0.0.1:40000 of user 2000 calls port 250, and the endpoint's own end of it is root's.
-TABLE = """  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
-   0: 0100007F:00FA 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1 1
-   1: 0100007F:00FA 0100007F:9C40 01 00000000:00000000 00:00000000 00000000     0        0 2 1
-   2: 0100007F:9C40 0100007F:00FA 01 00000000:00000000 00:00000000 00000000  2000        0 3 1
-   3: 0100007F:9C40 0100007F:0050 01 00000000:00000000 00:00000000 00000000  3000        0 4 1
-"""
-TABLE_6 = """  sl  local_address  remote_address  st tx_queue rx_queue tr uid
-   0: 0000000000000000FFFF00000100007F:9C40 0000000000000000FFFF00000100007F:00FA 01 0:0 00:0 0  2001 0 3 1
-"""
 
 
 @dataclass(kw_only=True)
@@ -226,15 +217,6 @@ def test_a_role_that_cannot_be_assumed_is_a_document_that_sdks_show(held: JobRol
 )
 def test_a_session_name_has_only_characters_that_sts_accepts(name: str, session: str) -> None:
     assert session_name(2000, lambda _: name) == session
-
-
-@pytest.mark.parametrize(("port", "user"), [(40000, 2000), (40001, None), (250, None)])
-def test_the_kernel_identifies_the_owner_of_a_connection(port: int, user: int | None) -> None:
-    assert owner_of(port, TABLE, 250) == user
-
-
-def test_a_program_with_ipv6_sockets_is_identified_too(sts: Sts) -> None:
-    assert owner_of(40000, TABLE_6, 250) == 2001
 
 
 @pytest.mark.parametrize(

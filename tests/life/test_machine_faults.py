@@ -191,7 +191,8 @@ def refuse_launches(cluster: Cluster) -> None:
     with step("a launch that is throttled is made when it is allowed"):
         assert ended(cluster, cluster.submit("true", "--partition=wide", *ALONE)) == (("COMPLETED", "0"), 1)
     with step("a machine that EC2 shows late is launched once"):
-        assert [len(one["instances"]) for one in launches(cluster)[began:]] == [1]
+        made = [one for one in launches(cluster)[began:] if one["offer"].startswith("wide-")]  # the other may retry
+        assert [len(one["instances"]) for one in made] == [1]
     with step("a queue that is refused waits and shows the reason while others go on"):
         held = cluster.job(refused)
         assert (held["JobState"], held["AdminComment"]) == (

@@ -4,7 +4,6 @@ It also serves an address of the machine, where other machines connect: they hav
 A server accepts GET, and POST if it names a bound for the body.
 
 A connection is a file and no thread, and their number is bounded, so that no user keeps others from an answer.
-Source: proc_net_tcp in the kernel's documentation.
 """
 
 import asyncio
@@ -15,12 +14,11 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from http.client import HTTPException, parse_headers
 from io import BytesIO
-from pathlib import Path
 
 from corral.agent.errors import AgentError
+from corral.agent.socket_owner import SocketOwners
 
 HOST = "127.0.0.1"
-_TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _READ_S = 5.0  # clients send their request at once, but may wait for a CPU
 _END = b"\r\n\r\n"  # of the headers
 _REQUEST_BYTES = 16 * 1024  # SDKs and Prometheus send some hundred
@@ -61,24 +59,6 @@ class LocalResponse:
 def plain_response(status: int, text: str) -> LocalResponse:
     """A response for people: one line of text."""
     return LocalResponse(status=status, body=f"{text}\n".encode(), content_type="text/plain; charset=utf-8")
-
-
-def tcp_tables() -> str:
-    """The kernel's tables of TCP sockets: a line for each, with its state and its user."""
-    return "".join(table.read_text(encoding="ascii") for table in _TABLES)
-
-
-def owner_of(port: int, connections: str, served: int) -> int | None:
-    """The user of the connection from this local port to the served one, by /proc/net/tcp and tcp6; None without one.
-
-    A program that uses IPv6 sockets only, such as Java, connects from ::ffff:127.0.0.1, which has the same ending.
-    """
-    address = "".join(f"{int(part):02X}" for part in reversed(HOST.split(".")))
-    for line in connections.splitlines():
-        fields = line.split()
-        if fields[1].endswith(f"{address}:{port:04X}") and fields[2].endswith(f"{address}:{served:04X}"):
-            return int(fields[7])
-    return None
 
 
 def read_request(head: bytes, user: int | None, *, post: bool = False) -> LocalRequest | None:
@@ -140,7 +120,8 @@ class LocalServer:
     ) -> None:
         self._respond = respond
         self._listener = listener
-        self._address, self._port = listener.getsockname()
+        # Whoever connects to another address may be on any machine.
+        self._owners = SocketOwners(listener) if listener.getsockname()[0] == HOST else None
         self._read_s = read_s
         self._connections = connections
         self._body_bytes = body_bytes
@@ -152,8 +133,8 @@ class LocalServer:
         """Accept and answer connections until this is cancelled."""
         loop = asyncio.get_running_loop()
         while True:
-            connection, (_, port) = await loop.sock_accept(self._listener)
-            task = asyncio.create_task(self._serve(connection, port))
+            connection, _ = await loop.sock_accept(self._listener)
+            task = asyncio.create_task(self._serve(connection))
             self._open.add(task)
             self._reading[task] = None
             task.add_done_callback(self._forget)
@@ -167,22 +148,16 @@ class LocalServer:
         self._open.discard(task)
         self._reading.pop(task, None)
 
-    async def _serve(self, connection: socket.socket, port: int) -> None:
-        """Answer the request of a connection from this port, and close it."""
+    async def _serve(self, connection: socket.socket) -> None:
+        """Answer the request of a connection, and close it."""
         with connection, contextlib.suppress(OSError):  # gone, or too slow: TimeoutError is an OSError
-            user = self._user(port)
+            user = self._owners.user_of(connection) if self._owners else None
             body_bytes = self._body_bytes if self._body_bytes and self._may_post(user) else 0
             head = await asyncio.wait_for(_read(connection, body_bytes), self._read_s)
             self._reading.pop(asyncio.current_task(), None)  # type: ignore[arg-type]  # it runs in a task
             request = read_request(head, user, post=self._body_bytes > 0)
             answer = _bytes_of(await self._respond(request) if request else _REFUSED)
             await asyncio.wait_for(asyncio.get_running_loop().sock_sendall(connection, answer), self._read_s)
-
-    def _user(self, port: int) -> int | None:
-        """The user of the connection from this port. Whoever connects to another address may be on any machine."""
-        if self._address != HOST:
-            return None
-        return owner_of(port, tcp_tables(), self._port)
 
 
 async def _read(connection: socket.socket, longest_body: int) -> bytes:

@@ -18,10 +18,11 @@ from urllib.parse import urlencode
 from corral.agent.errors import AgentError
 from corral.agent.job_evidence.slurm_record import SlurmJob, gpu_indices
 from corral.agent.job_evidence.step_summary import LARGEST
-from corral.agent.local_http import HOST, tcp_tables
+from corral.agent.local_http import HOST
 from corral.agent.metrics.node_reader import fetch
 from corral.agent.prometheus import PASSWORD
 from corral.agent.slurm import SlurmError
+from corral.agent.socket_owner import tcp_tables
 from corral.model.job_evidence import JobCurves
 from corral.model.monitoring import PROMETHEUS_PORT, PROMETHEUS_USER, SCRAPE_S, WEB_USER
 from corral.model.node_names import expand
