@@ -72,5 +72,13 @@ def test_root_is_not_limited(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("name", ["cron.allow", "at.allow"])
+def test_nobody_but_root_may_start_something_later_outside_of_the_limits(tmp_path: Path, name: str) -> None:
+    written(tmp_path, 4)
+    file = tmp_path / "etc" / name
+    names = [line for line in file.read_text().splitlines() if not line.startswith("#")]
+    assert (names, file.stat().st_mode & 0o777) == (["root"], 0o644)
+
+
 def test_systemd_reads_the_limits_once(tmp_path: Path) -> None:
     assert written(tmp_path, 4) == ["systemctl daemon-reload"]

@@ -58,8 +58,10 @@ def test_a_cluster_without_people_changes_nothing() -> None:
 
 
 def test_who_is_removed_is_locked_and_leaves_all_groups() -> None:
-    assert commands(AccessPlan(), with_ada()) == [
-        "usermod --expiredate 1 --shell /usr/sbin/nologin --groups corral-users ada"
+    (change,) = account_changes(AccessPlan(), with_ada())
+    assert [" ".join(command) for command in (*change.commands, *change.afterwards)] == [
+        "usermod --expiredate 2 --shell /usr/sbin/nologin --groups corral-users ada",
+        "usermod --expiredate 1 ada",
     ]
 
 
@@ -132,7 +134,7 @@ def test_useradd_makes_what_is_expected(tmp_path: Path) -> None:
         (tmp_path / "etc" / name).write_text(text)
     for access, locked in ((ACCESS, ""), (AccessPlan(), "1"), (ACCESS, "")):
         for change in account_changes(access, files_in(tmp_path)):
-            for command in change.commands:
+            for command in (*change.commands, *change.afterwards):
                 mounted = ("sh", "-c", 'mount --bind "$0" /etc && exec "$@"', str(tmp_path / "etc"), *command)
                 subprocess.run(["unshare", "-rm", *mounted], check=True, capture_output=True)
         (shadow,) = [line for line in files_in(tmp_path).shadow.splitlines() if line.startswith("ada:")]

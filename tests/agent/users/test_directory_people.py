@@ -13,6 +13,7 @@ import pytest
 from corral.agent.events import EventLog
 from corral.agent.host.base import HostError
 from corral.agent.users.directory_people import DirectoryPeopleTask, people_of
+from corral.agent.users.sync import AccountsError
 from corral.model.cluster import ClusterPlan, LoginPlan
 from corral.model.users import AccessPlan, RemovedJobs
 from render.plans import DIRECTORY, LOGIN, dev
@@ -117,6 +118,32 @@ def test_who_is_gone_twice_in_a_row_loses_processes_and_jobs(head: Head, kind: R
     assert head.did == []
     task()
     assert (head.did, head.events()[2:]) == (["end 20001", cancelled], ["user-removed ada"])
+
+
+def test_who_keeps_a_process_is_tried_again_and_keeps_nobody_elses(head: Head) -> None:
+    head.listed.append(("carl", 20003))
+    head.known.add("carl")
+    task = head.task()
+    task()
+    head.did.clear()
+    head.known = {"carl"}
+    clinging = iter((True, False))
+
+    def end(uid: int) -> None:
+        head.did.append(f"end {uid}")
+        if uid == 20001 and next(clinging):
+            raise AccountsError("13 remains")
+
+    task.end = end
+    task()
+    with pytest.raises(AccountsError, match="ada: 13 remains"):
+        task()
+    assert (head.did, head.events()[3:]) == (
+        ["end 20001", "scancel 2", "end 20002", "scancel 3"],
+        ["user-removed bob"],
+    )
+    task()
+    assert (head.did[4:], head.events()[4:]) == (["end 20001", "scancel 2"], ["user-removed ada"])
 
 
 def test_who_is_missing_once_is_not_gone(head: Head) -> None:

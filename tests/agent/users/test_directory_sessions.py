@@ -21,6 +21,7 @@ from corral.agent.commands import node as node_command
 from corral.agent.events import EventLog
 from corral.agent.interruptions import node_watcher
 from corral.agent.users.directory_sessions import DirectorySessionsTask
+from corral.agent.users.sync import AccountsError
 from corral.model.users import AccessPlan
 from render.plans import DIRECTORY, dev
 
@@ -39,6 +40,7 @@ class LoginNode:
     looked_up: list[int] = field(default_factory=list)
     ended: list[int] = field(default_factory=list)
     has_jobs_alone: bool = False
+    clinging: set[int] = field(default_factory=set)
 
     def start(self, process: int, uid: int) -> None:
         self.own(f"proc/{process}", uid)
@@ -53,6 +55,8 @@ class LoginNode:
 
     def end(self, uid: int) -> bool:
         self.ended.append(uid)
+        if uid in self.clinging:
+            raise AccountsError("13 remains")
         return not self.has_jobs_alone
 
     def is_known(self, uid: int) -> bool:
@@ -89,6 +93,21 @@ def test_who_is_missing_twice_in_a_row_loses_their_processes(node: LoginNode) ->
     node.known = {BOB}
     node.look(2)
     assert (node.ended, node.events()) == ([ADA], ["user-removed ada"])
+
+
+def test_who_keeps_a_process_is_tried_again_and_keeps_nobody_elses(node: LoginNode) -> None:
+    node.start(7, ADA)
+    node.start(8, BOB)
+    node.own("home/carl", 20003)
+    node.known = {20003}
+    node.clinging = {ADA}
+    node.look()
+    with pytest.raises(AccountsError, match="ada: 13 remains"):
+        node.look()
+    assert (node.ended, node.events()) == ([ADA, BOB], ["user-removed bob"])
+    node.clinging = set()
+    node.look()
+    assert node.events() == ["user-removed bob", "user-removed ada"]
 
 
 def test_who_has_only_jobs_left_is_no_event(node: LoginNode) -> None:

@@ -130,7 +130,8 @@ def head(tmp_path: Path) -> BusyHead:
 def test_a_lock_that_failed_is_repeated_until_it_is_done(head: BusyHead) -> None:
     head.busy = 2
     head.poll(AccessPlan(), times=4)
-    assert head.tried == ["usermod --expiredate 1 --shell /usr/sbin/nologin --groups corral-users bob"] * 3
+    locks = "usermod --expiredate 2 --shell /usr/sbin/nologin --groups corral-users bob"
+    assert head.tried == [locks, locks, locks, "usermod --expiredate 1 bob"]
 
 
 def test_only_the_lock_is_an_event(head: BusyHead) -> None:

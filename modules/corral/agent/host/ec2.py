@@ -42,6 +42,7 @@ from corral.agent.host.packages import (
     of_archives,
 )
 from corral.agent.host.systemd_units import (
+    ALLOWED_LATER,
     BOOTING,
     DEVICE_DROP_IN,
     PERSISTENCE_UNIT,
@@ -203,12 +204,15 @@ class Ec2Host:
     def limit_people(self) -> None:
         """Limit what the processes of each person use together: of the CPUs, of the memory, and their number.
 
-        systemd applies changed settings to the slices of those who are logged in.
+        systemd applies changed settings to the slices of those who are logged in. What cron and at start for them would
+        be outside of these.
         """
         everybody = self._write(f"{_UNITS}/user-.slice.d/60-corral.conf", user_slice(self._size.vcpus))
         root = self._write(f"{_UNITS}/user-0.slice.d/60-corral.conf", ROOT_SLICE)
         if everybody or root:
             self._run(_RELOAD)
+        for path in ALLOWED_LATER:
+            self._write(path, "root\n")
 
     def set_search_domain(self, zone: str) -> None:
         """Look up names without a dot in this zone too; EC2's zone from DHCP stays."""

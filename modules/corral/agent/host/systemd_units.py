@@ -88,6 +88,9 @@ CPUQuota=
 MemoryMax=infinity
 TasksMax=infinity
 """
+# Jobs of cron and at run in the slice of these services: Debian's PAM for them has no pam_systemd. Who is not in these
+# files may not add any; a line that is nobody's name, as a comment, allows nobody (crontab(1), at.allow(5)).
+ALLOWED_LATER = ("/etc/cron.allow", "/etc/at.allow")
 # After a reboot systemd waits 90 s for a disk, and never tries again: whatever needs the disk stays off. A busy machine
 # was seen to need longer, and then had no slurmctld and no agent.
 DEVICE_DROP_IN = """[Unit]

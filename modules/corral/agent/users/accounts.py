@@ -14,6 +14,7 @@ from corral.model.users import HOMES, USERS_GROUP, AccessPlan, GroupPlan, UserPl
 
 _SHELL, _NO_SHELL = "/bin/bash", "/usr/sbin/nologin"
 _EXPIRED = "1"  # the day after the epoch
+_ENDING = "2"  # expired as well, but the person may still have processes: whoever finds it tries again
 Command = tuple[str, ...]
 
 
@@ -39,25 +40,27 @@ class AccountFiles:
 class AccountChange:
     """A change of one account, or of a group. `uid`: of the account, 0 for a group. `reason`: why it is refused.
 
-    `moves_home`: usermod refuses that while the person has processes (usermod(8), "CAVEATS").
+    `afterwards`: once the person has no process. `moves_home`: usermod refuses that while they have some (usermod(8),
+    "CAVEATS").
     """
 
     action: AccountAction
     name: str
     uid: int = 0
     commands: tuple[Command, ...] = ()
+    afterwards: tuple[Command, ...] = ()
     moves_home: bool = False
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Account:
-    """An account of the machine. `groups`: the supplementary ones."""
+    """An account of the machine. `groups`: the supplementary ones. `locked`: how it has expired, if by corral."""
 
     uid: int
     home: str
     groups: frozenset[str]
-    is_locked: bool
+    locked: str
 
 
 def account_changes(access: AccessPlan, files: AccountFiles, admin_homes: str = HOMES) -> Iterator[AccountChange]:
@@ -81,12 +84,13 @@ def account_changes(access: AccessPlan, files: AccountFiles, admin_homes: str = 
             yield change
     declared = {user.name for user in access.users}
     for name, account in accounts.items():
-        if USERS_GROUP in account.groups and name not in declared and not account.is_locked:
+        if USERS_GROUP in account.groups and name not in declared and account.locked != _EXPIRED:
             yield AccountChange(
                 action=AccountAction.LOCK,
                 name=name,
                 uid=account.uid,
-                commands=(_usermod(name, "--expiredate", _EXPIRED, "--shell", _NO_SHELL, "--groups", USERS_GROUP),),
+                commands=(_usermod(name, "--expiredate", _ENDING, "--shell", _NO_SHELL, "--groups", USERS_GROUP),),
+                afterwards=(_usermod(name, "--expiredate", _EXPIRED),),
             )
 
 
@@ -122,12 +126,12 @@ def _user_change(
     if account is None:
         own = ("--uid", uid, "--gid", uid, "--groups", member_of, "--password", "*", "--shell", _SHELL)
         commands.append(("useradd", "--no-log-init", *own, "--no-create-home", "--home-dir", home, user.name))
-    elif account != _Account(uid=user.uid, home=home, groups=frozenset(member_of.split(",")), is_locked=False):
+    elif account != _Account(uid=user.uid, home=home, groups=frozenset(member_of.split(",")), locked=""):
         own = ("--uid", uid, "--gid", uid, "--groups", member_of, "--shell", _SHELL, "--expiredate", "")
         commands.append(_usermod(user.name, *own, *(("--home", home) if account.home != home else ())))
     if not commands:
         return None
-    action = AccountAction.CHANGE if account and not account.is_locked else AccountAction.ADD
+    action = AccountAction.CHANGE if account and not account.locked else AccountAction.ADD
     moves_home = account is not None and account.home != home
     return AccountChange(action=action, name=user.name, uid=user.uid, commands=tuple(commands), moves_home=moves_home)
 
@@ -153,7 +157,7 @@ def _accounts(files: AccountFiles) -> Mapping[str, _Account]:
             uid=int(uid),
             home=home,
             groups=frozenset(group for group, people in members if name in people),
-            is_locked=expiry.get(name) == _EXPIRED,
+            locked=held if (held := expiry.get(name, "")) in (_ENDING, _EXPIRED) else "",
         )
         for name, _, uid, _, _, home, _ in entries(files.passwd, 7)
         if uid.isdecimal()  # not a line of NIS

@@ -20,7 +20,7 @@ from corral.agent.events import Event, EventLog
 from corral.agent.file_install import Placement, install
 from corral.agent.user_rights import entries
 from corral.agent.users.removed_jobs import cancel_jobs
-from corral.agent.users.sync import end_processes
+from corral.agent.users.sync import AccountsError, end_processes
 from corral.model.cluster import ClusterPlan
 from corral.model.users import ADMIN_HOMES, HOMES, DirectoryPlan
 
@@ -85,10 +85,16 @@ class DirectoryPeopleTask:
         missing = frozenset(seen.keys() - found.keys())
         gone = missing & self._missing  # twice in a row: SSSD may have been restarting
         self._missing = missing - gone
+        failed: dict[str, str] = {}
         for name in sorted(gone):
-            self._remove(name, seen[name], plan)
-        # Afterwards: what fails is repeated.
+            try:
+                self._remove(name, seen[name], plan)
+            except AgentError as error:  # one who clings to a process keeps nobody else's
+                failed[name] = str(error)
+        self._missing |= frozenset(failed)  # what fails is repeated
         self._remember({**found, **{name: seen[name] for name in self._missing}})
+        if failed:
+            raise AccountsError("; ".join(f"{name}: {error}" for name, error in failed.items()))
 
     def _make_homes(self, people: Mapping[str, int], plan: ClusterPlan) -> None:
         homes = [self.root / directory.lstrip("/") for directory in (HOMES, plan.admin_homes)]
@@ -100,9 +106,11 @@ class DirectoryPeopleTask:
                     log.error("home of %s: %s", name, error)
 
     def _remove(self, name: str, uid: int, plan: ClusterPlan) -> None:
+        try:
+            self.end(uid)
+        finally:
+            cancel_jobs(frozenset({uid}), plan.access.removed_jobs, self.run)
         self.journal.log_event(Event.USER_REMOVED, f"{name}, uid {uid}", user=name)
-        self.end(uid)
-        cancel_jobs(frozenset({uid}), plan.access.removed_jobs, self.run)
 
     def _seen(self) -> Mapping[str, int]:
         with suppress(OSError, ValueError):

@@ -10,9 +10,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from corral.agent.errors import AgentError
 from corral.agent.events import Event, EventLog
 from corral.agent.user_rights import entries
-from corral.agent.users.sync import end_processes
+from corral.agent.users.sync import AccountsError, end_processes
 from corral.model.cluster import ClusterPlan
 from corral.model.users import HOMES, DirectoryPlan
 
@@ -23,7 +24,8 @@ POLL_EVERY_S = 60.0
 class DirectorySessionsTask:
     """A background task. `plan`: that of now. `is_known`: whether SSSD finds an id.
 
-    `end`: ends somebody's processes but those of jobs, which the head cancels; returns whether there were some.
+    `end`: ends somebody's processes but those of jobs, which the head cancels; returns whether there were some, and
+    raises AgentError if some remain.
     """
 
     plan: Callable[[], ClusterPlan]
@@ -34,7 +36,10 @@ class DirectorySessionsTask:
     _missing: frozenset[int] = frozenset()
 
     def __call__(self) -> None:
-        """End the processes of who is missing twice in a row: SSSD may have been restarting."""
+        """End the processes of who is missing twice in a row: SSSD may have been restarting.
+
+        Raises AccountsError if some remain; the next call repeats it.
+        """
         if (directory := self.plan().access.directory) is None:
             return
         here = {uid for _, uid in _owned(self.root / "proc") if directory.min_id <= uid <= directory.max_id}
@@ -46,9 +51,16 @@ class DirectorySessionsTask:
             return
         gone = missing & self._missing
         self._missing = missing - gone
+        failed: dict[int, str] = {}
         for uid in sorted(gone):
-            if self.end(uid):
-                self.journal.log_event(Event.USER_REMOVED, f"{people[uid]}, uid {uid}", user=people[uid])
+            try:
+                if self.end(uid):
+                    self.journal.log_event(Event.USER_REMOVED, f"{people[uid]}, uid {uid}", user=people[uid])
+            except AgentError as error:  # one who clings to a process keeps nobody else's
+                failed[uid] = str(error)
+        if failed:
+            self._missing |= frozenset(failed)
+            raise AccountsError("; ".join(f"{people[uid]}: {error}" for uid, error in failed.items()))
 
     def _people(self, directory: DirectoryPlan) -> Mapping[int, str]:
         """The names of the homes by the ids of their owners, which the head has made for people of the directory.
