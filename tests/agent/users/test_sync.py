@@ -184,7 +184,7 @@ def test_who_still_has_a_process_at_the_end_is_a_failure(tmp_path: Path, no_paus
 
 
 @pytest.mark.parametrize(("rest", "is_killed"), [("Z 0", False), ("X 0", False), ("Z 1", False), ("Z 2", True)])
-def test_a_process_of_which_a_thread_lives_is_not_dead(tmp_path: Path, rest: str, is_killed: bool) -> None:
+def test_a_process_of_which_one_thread_is_left_is_not_dead(tmp_path: Path, rest: str, is_killed: bool) -> None:
     process(tmp_path, 13, parent=0)
     state, threads = rest.split()
     (tmp_path / "13/stat").write_text(f"13 (bash) {state} {'0 ' * 16}{threads} 0\n")
@@ -301,13 +301,15 @@ def state(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
-def test_a_job_goes_on_after_a_chain_of_forks_was_stopped() -> None:
+def test_a_job_goes_on_after_a_chain_of_forks_was_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sync, "_FREE_KILLS", 0)
     with job_of(PERSON) as job, chain_of_forks(PERSON):
         end_processes(PERSON)
         assert ([job], "S") == (living(PERSON), state(job))
 
 
-def test_a_job_that_slurm_had_suspended_stays_so() -> None:
+def test_a_job_that_slurm_had_suspended_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sync, "_FREE_KILLS", 0)
     with job_of(PERSON) as job, chain_of_forks(PERSON):
         os.kill(job, signal.SIGSTOP)
         end_processes(PERSON)
