@@ -48,7 +48,7 @@ class SocketOwners:
 
     def __init__(self, listener: socket.socket) -> None:
         address, port = listener.getsockname()
-        # The kernel answers ENOENT both for a socket and for a module that it does not have, so look one up that is there.
+        # The kernel answers ENOENT both for a socket and for a module that it does not have, so look a known one up.
         itself = Socket(address, port, "0.0.0.0", 0)  # noqa: S104 - the peer of a socket that listens
         self.has_lookup = _looked_up(itself) is not None
 

@@ -141,11 +141,6 @@ def killed_in(root: Path) -> set[int]:
     return killed
 
 
-@pytest.fixture
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sync, "_BETWEEN_S", 0.0)
-
-
 def test_processes_of_jobs_are_left_to_slurm(tmp_path: Path) -> None:
     process(tmp_path, 1, parent=0, name="systemd")
     process(tmp_path, 10, parent=1, name="slurmstepd")
@@ -177,7 +172,8 @@ def test_it_is_known_whether_somebody_had_processes_outside_of_jobs(tmp_path: Pa
     assert (before, after) == (False, True)
 
 
-def test_who_still_has_a_process_at_the_end_is_a_failure(tmp_path: Path, no_pauses: None) -> None:
+def test_who_still_has_a_process_at_the_end_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sync, "_BETWEEN_S", 0.0)
     process(tmp_path, 13, parent=0)
     with pytest.raises(AccountsError, match=f"uid {os.getuid()} still has processes: 13"):
         end_processes(os.getuid(), tmp_path, lambda *_: None, lambda *_: None)
