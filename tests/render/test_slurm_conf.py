@@ -119,7 +119,7 @@ def test_release_23_02_shows_cloud_nodes_and_limits_calls() -> None:
 def test_release_23_11_has_no_removed_key() -> None:
     found = settings(slurm_conf(dev(slurm_version="23.11")))
     assert {key: found.get(key) for key in VERSION_DEPENDENT} == {
-        "SlurmctldParameters": "enable_configless,idle_on_node_suspend,rl_enable",
+        "SlurmctldParameters": "disable_triggers,enable_configless,idle_on_node_suspend,rl_enable",
         "CommunicationParameters": None,
         "TreeWidth": None,
         "PrivateData": None,
@@ -129,7 +129,7 @@ def test_release_23_11_has_no_removed_key() -> None:
 def test_release_25_11_disables_http() -> None:
     found = settings(slurm_conf(dev(slurm_version="25.11")))
     assert {key: found.get(key) for key in VERSION_DEPENDENT} == {
-        "SlurmctldParameters": "enable_configless,idle_on_node_suspend,rl_enable",
+        "SlurmctldParameters": "disable_triggers,enable_configless,idle_on_node_suspend,rl_enable",
         "CommunicationParameters": "disable_http",
         "TreeWidth": None,
         "PrivateData": None,
@@ -540,6 +540,12 @@ def test_slurmdbd_hides_the_jobs_of_others_like_slurmctld(shows_jobs: bool, line
     access = AccessPlan(users=(UserPlan(name="ada", uid=2001),), shows_jobs=shows_jobs)
     text = cluster_files(replace(dev(), access=access))["accounting/slurmdbd.conf"]
     assert [line for line in text.splitlines() if line.startswith("PrivateData")] == lines
+
+
+@pytest.mark.parametrize(("release", "lines"), [("25.05", []), ("25.11", ["DisableArchiveCommands=YES"])])
+def test_slurmdbd_runs_no_archive_script_where_slurm_can_refuse_it(release: str, lines: list[str]) -> None:
+    text = cluster_files(dev(slurm_version=release))["accounting/slurmdbd.conf"]
+    assert [line for line in text.splitlines() if line.startswith("DisableArchive")] == lines
 
 
 def test_accounts_order_waiting_jobs_by_qos_fair_share_and_age() -> None:

@@ -69,7 +69,11 @@ def cluster_settings(plan: ClusterPlan, release: Release, oldest: Release) -> Ma
         "SlurmctldParameters": known(
             release,
             "SlurmctldParameters",
-            ("cloud_reg_addrs", "enable_configless", "idle_on_node_suspend", *_preemption_signal(plan), "rl_enable"),
+            (
+                *("cloud_reg_addrs", "disable_triggers", "enable_configless", "idle_on_node_suspend"),
+                *_preemption_signal(plan),
+                "rl_enable",
+            ),
         ),
         "CommunicationParameters": (
             *known(oldest, "CommunicationParameters", ("NoAddrCache",)),

@@ -3,11 +3,13 @@
 `model` holds the names of socket, data and database, because the agent creates these.
 """
 
+from corral.catalog.slurm.conf_keys import is_known
 from corral.model.accounting_paths import DATABASE, DATABASE_DIR, DATABASE_PID_FILE, DATABASE_SOCKET, DATABASE_USER
 from corral.model.accounts import accounts_text
 from corral.model.cluster import ClusterPlan
 from corral.render.conf_line import Value, slurm_line
 from corral.render.host_conf import EC2
+from corral.render.nearest_release import written_release
 from corral.render.slurm_conf import private_data
 from corral.render.templates import fill
 
@@ -28,13 +30,15 @@ def accounting_files(plan: ClusterPlan) -> dict[str, str]:
 
 
 def slurmdbd_conf(plan: ClusterPlan) -> str:
-    """The text of slurmdbd.conf, the same for every release. It contains no secret, but Slurm requires mode 0600."""
+    """The text of slurmdbd.conf. It contains no secret, but Slurm requires mode 0600."""
+    release = written_release(plan.image.slurm_version)
     settings: dict[str, Value] = {
         "DbdHost": plan.head.host_name,
         "SlurmUser": EC2.slurm_user,
         "StorageUser": DATABASE_USER,
         "StorageLoc": DATABASE,
         "PrivateData": private_data(plan.access),
+        "DisableArchiveCommands": True if is_known(release, "DisableArchiveCommands") else None,
     }
     return fill("slurm/slurmdbd.conf.j2", lines={key: slurm_line({key: value}) for key, value in settings.items()})
 

@@ -28,6 +28,7 @@ class ConfSection(StrEnum):
     CGROUP = "cgroup.conf"
     TOPOLOGY = "topology.yaml"
     RESUME = "SLURM_RESUME_FILE"
+    DBD = "slurmdbd.conf"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
