@@ -84,12 +84,13 @@ def _lines(release: Release) -> Iterator[tuple[ConfSection, dict[str, str]]]:
     plan: ClusterPlan = wide(release_text(release))
     files = cluster_files(plan)
     for name, section in (
-        ("gres", ConfSection.GRES),
-        ("cgroup", ConfSection.CGROUP),
-        ("host", ConfSection.CONF),
-        ("slurm", ConfSection.CONF),
+        ("slurm/gres", ConfSection.GRES),
+        ("slurm/cgroup", ConfSection.CGROUP),
+        ("slurm/host", ConfSection.CONF),
+        ("slurm/slurm", ConfSection.CONF),
+        ("accounting/slurmdbd", ConfSection.DBD),
     ):
-        for record in records(files[f"slurm/{name}.conf"]):
+        for record in records(files[f"{name}.conf"]):
             if section is ConfSection.CONF and "NodeName" in record:
                 yield ConfSection.NODE, record
             elif section is ConfSection.CONF and "PartitionName" in record:
