@@ -20,7 +20,8 @@ NODE: Mapping[str, str] = {
     "lsblk.json": "lsblk --json --paths --output=NAME,TYPE,MOUNTPOINTS /dev/nvme0n1",
     "disks.txt": "ls /dev/disk/by-id",
     "mounts.txt": "cat /proc/mounts",
-    "kernel.log": "journalctl --dmesg --boot --output=short-iso --no-pager --grep='NVRM: Xid'; true",
+    "kernel.log": "journalctl --dmesg --boot --output=json --output-fields=MESSAGE,_TRANSPORT --no-pager"
+    " --grep='^NVRM: Xid'; true",
     "slurmd-hardware.txt": "slurmd -C",
     "slurmd-unit.txt": "systemctl show --property=Type,Restart,TimeoutStartUSec,Wants,After,MainPID slurmd",
 }

@@ -61,7 +61,11 @@ _COMMANDS: Mapping[Tool, tuple[str, ...]] = {
     Tool.NEURON: ("neuron-ls", "--json-output"),
     Tool.LNET: ("lnetctl", "net", "show"),
     Tool.CLOCK: ("chronyc", "tracking"),
-    Tool.KERNEL: ("journalctl", "--dmesg", "--boot", "--output=short-iso", "--no-pager", "--grep=NVRM: Xid"),
+    # --dmesg: what the kernel wrote. JSON shows where a message begins: users choose text in the middle of others.
+    Tool.KERNEL: (
+        *("journalctl", "--dmesg", "--boot", "--output=json", "--output-fields=MESSAGE,_TRANSPORT"),
+        *("--no-pager", "--grep=^NVRM: Xid"),
+    ),
     Tool.LINKS: ("nvidia-smi", "nvlink", "--status"),
 }
 
