@@ -185,3 +185,4 @@ _.first_command  # templates/monitoring/alerts.yml.j2
 _.holds_for  # templates/monitoring/alerts.yml.j2
 head_metrics  # tools.docs.monitoring lists them
 node_metrics  # as well
+_.DBD  # a section that settings in slurm_conf.toml name
