@@ -39,7 +39,6 @@ from corral.model.enums import Role as AgentRole
 VARIABLE = "AWS_CONTAINER_CREDENTIALS_FULL_URI"
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 JOB = "arn:aws:iam::123456789012:role/job"
-# As the kernel writes it: 127.0.0.1:40000 of user 2000 calls port 250, and the endpoint's own end of it is root's.
 
 
 @dataclass(kw_only=True)

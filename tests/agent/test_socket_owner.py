@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 
 import pytest
 
 from corral.agent import socket_owner
 from corral.agent.local_http import listen
-from corral.agent.socket_owner import Owner, Socket, SocketOwners, owner_in
+from corral.agent.socket_owner import Owner, Socket, SocketOwners, looked_up, owner_in
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="connections of other users need root: run the tests as root")
 both_ways = pytest.mark.parametrize("has_lookup", [True, False], ids=["lookup", "tables"])
@@ -32,6 +31,7 @@ if sys.argv[5] != "silent":
     client.sendall(b"POST /topic HTTP/1.0\\r\\n\\r\\n")
 client.close()
 """
+# As the kernel writes it: 127.0.0.1:40000 of user 2000 calls port 250, and the endpoint's own end of it is root's.
 TABLE = """  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 0100007F:00FA 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1 1
    1: 0100007F:00FA 0100007F:9C40 01 00000000:00000000 00:00000000 00000000     0        0 2 1
@@ -138,15 +138,18 @@ def test_one_socket_is_looked_up_without_a_table(listener: socket.socket, monkey
 
 
 @both_ways
-def test_a_connection_of_nobody_is_not_that_of_who_listens(has_lookup: bool, listener: socket.socket) -> None:
-    with ExitStack() as stack:
-        client = stack.enter_context(socket.create_connection(listener.getsockname()))
-        listener.setblocking(True)
-        connection = stack.enter_context(listener.accept()[0])
+def test_who_only_closed_their_end_is_nobody(has_lookup: bool, listener: socket.socket) -> None:
+    listener.setblocking(True)
+    with socket.create_connection(listener.getsockname()) as client, listener.accept()[0] as connection:
         client.close()
-        connection.shutdown(socket.SHUT_WR)
-        time.sleep(0.1)
         assert owners(listener, has_lookup).user_of(connection) is None
+
+
+def test_where_a_connection_is_gone_who_listens_on_its_port_is_not_its_user(listener: socket.socket) -> None:
+    """For ports without a connection the kernel names the socket that listens on the first one."""
+    itself, gone = (Socket(*listener.getsockname(), *peer) for peer in (("0.0.0.0", 0), ("127.0.0.1", 9)))
+    found = looked_up(itself)
+    assert (found and found.user, looked_up(gone)) == (os.geteuid(), None)
 
 
 @pytest.mark.parametrize(

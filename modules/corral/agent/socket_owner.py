@@ -50,13 +50,13 @@ class SocketOwners:
         address, port = listener.getsockname()
         # The kernel answers ENOENT both for a socket and for a module that it does not have, so look a known one up.
         itself = Socket(address, port, "0.0.0.0", 0)  # noqa: S104 - the peer of a socket that listens
-        self.has_lookup = _looked_up(itself) is not None
+        self.has_lookup = looked_up(itself) is not None
 
     def user_of(self, connection: socket.socket) -> int | None:
         """The user who holds the other end of this accepted connection; None if nobody on this machine does."""
         with contextlib.suppress(OSError):
             client = Socket(*connection.getpeername(), *connection.getsockname())
-            owner = _looked_up(client) if self.has_lookup else owner_in(tcp_tables(), client)
+            owner = looked_up(client) if self.has_lookup else owner_in(tcp_tables(), client)
             # If it ended before, its two ports may be those of another connection by now.
             if owner and owner.inode and _state(connection) in (_ESTABLISHED, _CLOSE_WAIT):
                 return owner.user
@@ -111,7 +111,8 @@ def _ipv4(family: int, packed: bytes) -> str:
     return str(IPv4Address(packed[:4]))
 
 
-def _looked_up(wanted: Socket) -> Owner | None:
+def looked_up(wanted: Socket) -> Owner | None:
+    """The owner of this socket by the kernel's lookup; None if it has none such, or no lookup."""
     with contextlib.suppress(OSError), socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as kernel:
         kernel.settimeout(1)
         kernel.send(request_for(wanted))  # one socket: the kernel has the answer when this returns

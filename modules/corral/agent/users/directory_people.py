@@ -20,7 +20,7 @@ from corral.agent.events import Event, EventLog
 from corral.agent.file_install import Placement, install
 from corral.agent.user_rights import entries
 from corral.agent.users.removed_jobs import cancel_jobs
-from corral.agent.users.sync import AccountsError, end_processes
+from corral.agent.users.sync import AccountsError, end_each, end_processes
 from corral.model.cluster import ClusterPlan
 from corral.model.users import ADMIN_HOMES, HOMES, DirectoryPlan
 
@@ -85,13 +85,8 @@ class DirectoryPeopleTask:
         missing = frozenset(seen.keys() - found.keys())
         gone = missing & self._missing  # twice in a row: SSSD may have been restarting
         self._missing = missing - gone
-        failed: dict[str, str] = {}
-        for name in sorted(gone):
-            try:
-                self._remove(name, seen[name], plan)
-            except AgentError as error:  # one who clings to a process keeps nobody else's
-                failed[name] = str(error)
-        self._missing |= frozenset(failed)  # what fails is repeated
+        failed = end_each(sorted(gone), lambda name: self._remove(name, seen[name], plan))
+        self._missing |= failed.keys()  # what fails is repeated
         self._remember({**found, **{name: seen[name] for name in self._missing}})
         if failed:
             raise AccountsError("; ".join(f"{name}: {error}" for name, error in failed.items()))

@@ -10,10 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from corral.agent.errors import AgentError
 from corral.agent.events import Event, EventLog
 from corral.agent.user_rights import entries
-from corral.agent.users.sync import AccountsError, end_processes
+from corral.agent.users.sync import AccountsError, end_each, end_processes
 from corral.model.cluster import ClusterPlan
 from corral.model.users import HOMES, DirectoryPlan
 
@@ -51,16 +50,14 @@ class DirectorySessionsTask:
             return
         gone = missing & self._missing
         self._missing = missing - gone
-        failed: dict[int, str] = {}
-        for uid in sorted(gone):
-            try:
-                if self.end(uid):
-                    self.journal.log_event(Event.USER_REMOVED, f"{people[uid]}, uid {uid}", user=people[uid])
-            except AgentError as error:  # one who clings to a process keeps nobody else's
-                failed[uid] = str(error)
+        failed = end_each(sorted(gone), lambda uid: self._end(uid, people[uid]))
+        self._missing |= failed.keys()
         if failed:
-            self._missing |= frozenset(failed)
             raise AccountsError("; ".join(f"{people[uid]}: {error}" for uid, error in failed.items()))
+
+    def _end(self, uid: int, name: str) -> None:
+        if self.end(uid):
+            self.journal.log_event(Event.USER_REMOVED, f"{name}, uid {uid}", user=name)
 
     def _people(self, directory: DirectoryPlan) -> Mapping[int, str]:
         """The names of the homes by the ids of their owners, which the head has made for people of the directory.

@@ -7,10 +7,11 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from corral.agent.errors import AgentError
 from corral.agent.events import Event, EventLog
@@ -29,6 +30,7 @@ _EVENTS = {AccountAction.ADD: Event.USER_ADDED, AccountAction.LOCK: Event.USER_R
 
 log = logging.getLogger("corral.agent")
 Run = Callable[[Sequence[str]], str]
+Person = TypeVar("Person", int, str)
 
 
 class AccountsError(AgentError):
@@ -145,6 +147,17 @@ def end_processes(
         known = look.ended
         time.sleep(_BETWEEN_S if look.found else 0)
     raise AccountsError(f"uid {uid} still has processes: {', '.join(map(str, (*look.found, *look.unread)[:_KILLS]))}")
+
+
+def end_each(removed: Iterable[Person], end: Callable[[Person], object]) -> Mapping[Person, str]:
+    """End what each of these people runs. Returns the errors by person: a failure of one keeps nobody from the rest."""
+    failed = {}
+    for person in removed:
+        try:
+            end(person)
+        except AgentError as error:
+            failed[person] = str(error)
+    return failed
 
 
 @contextmanager
