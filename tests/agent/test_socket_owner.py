@@ -6,7 +6,7 @@ import os
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -128,6 +128,23 @@ def test_a_connection_that_was_reset_is_not_that_of_the_next_user_of_its_port(
         with connecting(listener, ADA, ("127.0.0.1", port)) as (_, _, of_ada):
             found = owners(listener, has_lookup)
             assert (found.user_of(connection), found.user_of(of_ada)) == (None, ADA)
+
+
+@as_root
+def test_who_gets_the_port_during_the_look_is_not_the_user(
+    listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ExitStack() as stack:
+        process, port, connection = stack.enter_context(connecting(listener, EVE, ends="reset"))
+        found = SocketOwners(listener)
+
+        def late(wanted: Socket) -> Owner | None:
+            end(process)
+            stack.enter_context(connecting(listener, ADA, ("127.0.0.1", port)))
+            return looked_up(wanted)
+
+        monkeypatch.setattr(socket_owner, "looked_up", late)
+        assert found.user_of(connection) is None
 
 
 @as_root
