@@ -26,6 +26,7 @@ KNOWN_SEEDS = (
     740001054,  # EC2 throttled an end for so long that the next job began first; nothing was wrong but the invariant
     217967015,  # a crash left a request; another offer served it after all first machines had ended: the invariant
     5002529,  # a person drained a node while its launch failed, and the reason of the failure replaced theirs
+    267825093,  # EC2 throttled the end of machines that did not boot, and each retry counted them again
 )
 
 

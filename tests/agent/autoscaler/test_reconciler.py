@@ -479,6 +479,16 @@ def test_boots_that_failed_are_counted_for_their_queue(made: Making) -> None:
     assert head.autoscaler.state.failures["cpu"].count == 2
 
 
+def test_a_boot_that_failed_is_counted_once_however_often_ec2_refuses_to_end_its_machine(
+    box: BoxStatus, made: Making
+) -> None:
+    head = made({"open": None}, without_efa("open"))
+    head.request("resume", "cpu-1", key="1-1")
+    control.inject_fault(box.dir, "refuse", code="UnauthorizedOperation", call="TerminateInstances", hits_left="2")
+    answers = [head.request("resume-failed", "cpu-1", key="2-1") for _ in range(3)]
+    assert head.autoscaler.state.failures["cpu"].count == 1, answers
+
+
 def test_calls_are_of_a_hundred_machines() -> None:
     assert AT_ONCE == 100
 

@@ -377,10 +377,10 @@ class Autoscaler:
         gone, now = set(request.nodes), self._clock()
         shown = self._cloud.instances()
         held = [one for one in state.known_instances(self.state, shown, now) if one.node in gone]
-        if request.verb == "resume-failed":
-            self.state = record_boot_failures(self.state, held)
         if held:
             self._terminate([one.instance_id for one in held])
+        if request.verb == "resume-failed":  # counted after EC2 has agreed: until then the request is tried again
+            self.state = record_boot_failures(self.state, held)
         machines = ", ".join(one.instance_id for one in held) or "no machine"
         self._journal.log_event(
             Event.ENDED,
