@@ -1,16 +1,16 @@
-"""Find calls of S3 on a bucket that do not say whose it must be: of corral in this process, of a box's machines.
+"""Find calls of S3 on a bucket that do not say whose it must be: of corral, in any process, and of a box's machines.
 
-`watch_owners` hooks into botocore for a whole test run, in its own processes; commands and Pulumi programs that a test
-starts as others are not watched. `unowned_calls` reads what a box has logged; there the callers
-are instances, whose credentials only root has: the agent, and fetch.py before it.
+`watch_owners` hooks into botocore for a whole test run, in its own processes. `unowned_calls` reads what a box has
+logged, of other processes: of instances, whose credentials only root has - the agent, and fetch.py before it - and of
+commands and Pulumi programs, which call by boto3.
 
 Without an owner by design, so that both leave them out:
-* Pulumi's engine and its `aws` provider, here the stand-in: they have no parameter for it. corral checks the state
-  bucket before it runs the engine, and the provider creates the base's bucket itself.
-* The jobs of users, which have a role of their own: whose buckets they use is theirs to know.
+* Pulumi's engine, which is no boto3, and its `aws` provider, here the stand-in: they have no parameter for it. corral
+  checks the state bucket before it runs the engine, and the provider creates the base's bucket itself.
+* The jobs of users, which have sessions of a role of their own: whose buckets they use is theirs to know.
 * Calls with ANY_OWNER: about buckets that users name in a spec and that may be another account's, and the question
-  whether a taken name is open (decision 161).
-* Tests and tools.
+  whether a taken name is open (decision 161). A log does not have the parameter, so there it is the actions.
+* Tests, which the log knows by the user agent that `watch_owners` gives them.
 """
 
 from __future__ import annotations
@@ -23,18 +23,29 @@ from typing import Any
 
 from botocore.client import BaseClient
 from botocore.model import OperationModel
-from botocore.session import get_session
+from botocore.session import Session, get_session
+
+from corral.box.provider.aws_clients import USER_AGENT
 
 OWNER = "ExpectedBucketOwner"
 PROVIDER = "corral.box.provider"
+TESTS = "corral-tests"
+OF_ANY_OWNER = frozenset({"HeadBucket", "GetBucketEncryption"})
 # Between corral and botocore; s3transfer makes its calls in threads of its own, for which corral alone uses it.
 UNOWNED: list[str] = []  # since the last test
 LIBRARIES = ("boto3", "botocore", "s3transfer", "concurrent", "threading", "functools", "contextlib", __name__)
 
 
 def watch_owners() -> None:
-    """Append to UNOWNED every later call of corral in this process without an owner. For the rest of the process."""
-    emit = BaseClient._emit_api_params
+    """Append to UNOWNED every later call of corral in this process without an owner. For the rest of the process.
+
+    All calls of the process get a user agent, by which logs know that they are watched.
+    """
+    emit, begin = BaseClient._emit_api_params, Session.__init__
+
+    def named(self: Any, *positional: Any, **arguments: Any) -> None:
+        begin(self, *positional, **arguments)
+        self.user_agent_extra = TESTS
 
     def compared(self: Any, api_params: Mapping[str, Any], operation_model: Any, context: Any) -> Any:
         is_explicit = OWNER in api_params  # also ANY_OWNER, which a call has to name
@@ -44,7 +55,7 @@ def watch_owners() -> None:
             UNOWNED.append(f"{caller} calls {operation_model.name} of any account's bucket {request['Bucket']}")
         return request
 
-    BaseClient._emit_api_params = compared
+    BaseClient._emit_api_params, Session.__init__ = compared, named
 
 
 def _has_owner(operation: OperationModel) -> bool:
@@ -66,7 +77,7 @@ def _modules() -> Iterator[str]:
 
 
 def unowned_calls(log: Path) -> list[str]:
-    """One line for each kind of call by a box's machines without an owner. `log`: the box's calls."""
+    """One line for each kind of call without an owner. `log`: the box's calls."""
     return unowned(log.read_text().splitlines()) if log.exists() else []
 
 
@@ -75,5 +86,15 @@ def unowned(lines: Iterable[str]) -> list[str]:
     s3 = get_session().get_service_model("s3")
     on_buckets = {name for name in s3.operation_names if _has_owner(s3.operation_model(name))}
     calls = [one for one in map(json.loads, lines) if one["service"] == "s3" and one["action"] in on_buckets]
-    without = {one["action"] for one in calls if "instance" in one and "expected_owner" not in one}
-    return [f"a machine calls {action} of any account's bucket" for action in sorted(without)]
+    without = {(who, one["action"]) for one in calls if "expected_owner" not in one and (who := _who(one))}
+    return [f"a {who} calls {action} of any account's bucket" for who, action in sorted(without)]
+
+
+def _who(call: Mapping[str, str]) -> str | None:
+    """Who makes a call of a log that has to name an owner; None for others."""
+    if "instance" in call:
+        return "machine"
+    agent = call.get("user_agent", "")
+    is_command = agent.startswith("Boto3/") and not (TESTS in agent or USER_AGENT in agent)
+    is_job = call["caller"].startswith("ASIA")  # a session's
+    return "command" if is_command and not is_job and call["action"] not in OF_ANY_OWNER else None

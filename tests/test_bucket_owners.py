@@ -13,13 +13,15 @@ from moto import mock_aws
 from bucket_owners import UNOWNED, unowned
 from corral.agent.accounting.backup import BucketBackupStore
 from corral.agent.s3 import bucket_client
+from corral.box.provider.aws_clients import USER_AGENT
 from corral.engine.pulumi.engine_account import Account
 from corral.inventory.scan import open_session
 from corral.model.bucket_owner import ANY_OWNER
 
 ACCOUNT = "123456789012"
 KEYS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
-MACHINE = {"service": "s3", "action": "GetObject", "instance": "i-1"}
+MACHINE = {"service": "s3", "action": "GetObject", "caller": "ASIA1", "instance": "i-1"}
+COMMAND = {"service": "s3", "action": "GetObject", "caller": "AKIA1", "user_agent": "Boto3/1.43.2 md/Botocore#1.43.2"}
 
 
 @pytest.fixture(autouse=True)
@@ -87,14 +89,30 @@ def test_a_call_of_a_machine_without_an_owner_is_found() -> None:
     assert unowned([json.dumps(MACHINE)]) == ["a machine calls GetObject of any account's bucket"]
 
 
+def test_a_call_of_a_command_without_an_owner_is_found() -> None:
+    assert unowned([json.dumps(COMMAND)]) == ["a command calls GetObject of any account's bucket"]
+
+
+def test_a_call_of_a_test_has_the_user_agent_of_tests() -> None:
+    sent: list[str] = []
+    s3 = boto3.client("s3", region_name="us-east-1")
+    s3.meta.events.register("before-call.s3", lambda params, **_: sent.append(params["headers"]["User-Agent"]))
+    s3.list_buckets()
+    assert [unowned([json.dumps({**COMMAND, "user_agent": one})]) for one in sent] == [[]]
+
+
 @pytest.mark.parametrize(
     "call",
     [
         {**MACHINE, "expected_owner": ACCOUNT},
+        {**COMMAND, "expected_owner": ACCOUNT},
         {**MACHINE, "action": "ListBuckets"},
-        {"service": "s3", "action": "GetObject"},
+        {**COMMAND, "action": "HeadBucket"},
+        {**COMMAND, "user_agent": f"{COMMAND['user_agent']} {USER_AGENT}"},
+        {**COMMAND, "user_agent": "m/E aws-sdk-go-v2/1.42.0 os/linux lang/go#1.26"},
+        {**COMMAND, "caller": "ASIA1"},
     ],
-    ids=["with an owner", "about no bucket", "of no machine"],
+    ids=["a machine's with one", "a command's with one", "no bucket", "any owner", "the provider", "the engine", "a job"],
 )
 def test_other_calls_of_the_log_are_left_out(call: Mapping[str, str]) -> None:
     assert unowned([json.dumps(call)]) == []

@@ -29,6 +29,7 @@ _HOST_KEY, _USERS_KEY = "/etc/ssh/ssh_host_ed25519_key", ".ssh/id_corral"
 _IN_HOME = f"home: admin/{_USERS_KEY}"  # which outlives a cluster
 _MACHINE = re.compile(r"box/machines/disks/[^/]+/")
 _HOME = re.compile(r"box/machines/file-systems/[^/]+/")
+_SERVER = re.compile(r"jpserver-\d+")  # by the number of its process
 _IMDS = "http://169.254.169.254/latest"
 # A command of corral that meets what nobody expected, with a report for the user to send in.
 _CRASHES = """
@@ -181,7 +182,7 @@ def locations(
     values = {name: one.value for name, one in secrets.items()}
     for origin, content in _contents(cluster, texts):
         for name in secrets_in(content, values):
-            found[name].add(_HOME.sub("home: ", _MACHINE.sub("machine: /", origin)))
+            found[name].add(_SERVER.sub("jpserver", _HOME.sub("home: ", _MACHINE.sub("machine: /", origin))))
     return {name: tuple(sorted(where)) for name, where in found.items()}
 
 

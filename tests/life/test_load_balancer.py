@@ -5,9 +5,11 @@ They use what `corral ssh-config` prints and nothing else: no credentials of AWS
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from canaries import ACCOUNT, Secret, locations
 from clusters import UP_IN_S, Cluster, tag
 from people import Person, make_key
 
@@ -19,7 +21,7 @@ from life import begin
 from steps import step
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.box, pytest.mark.slurm, pytest.mark.long]
-ENTRY, SERVICE = "dev-login", "elasticloadbalancing:"
+ENTRY, SERVICE, HOST_KEY = "dev-login", "elasticloadbalancing:", "host key of login nodes"
 BALANCER = "      load_balancer: {allow: [203.0.113.0/24]}\n"
 SPEC = """    login:
       count: 2
@@ -39,12 +41,15 @@ def test_people_come_through_a_load_balancer(tmp_path_factory: pytest.TempPathFa
         come_up(cluster, directory)
         people = [person(cluster, directory, name) for name in ("ada", "bo")]
         work(people)
+        secret = look_for_the_host_key(cluster)
         keep_others_out(people[0], directory)
         lose_a_login_node(cluster, people[0])
         take_the_balancer_away(cluster, people[0])
         cluster.life.done("down", "dev")
         with step("nothing of the load balancer is left"):
             assert parts_left(cluster) == []
+        with step("a cluster that is gone leaves the host key of its login nodes nowhere"):
+            assert locations(cluster, secret, ()) == {HOST_KEY: ()}
         called = {one for one in called_actions(cluster.life.box.dir) if one.startswith(SERVICE)}
         with step("every call on load balancers is allowed by the deployer's policies"):
             policies = deployer_policies(account="123456789012", region="us-east-1")
@@ -94,6 +99,17 @@ def work(people: list[Person]) -> None:
     with step("who comes again is on the same login node, with Slurm"):
         shown = {people[0].on(ENTRY, "hostname -s; sinfo --noheader --format=%R") for _ in range(2)}
         assert shown in ({"login-1\ntrain"}, {"login-2\ntrain"})
+
+
+def look_for_the_host_key(cluster: Cluster) -> Mapping[str, Secret]:
+    """The key that both login nodes show, which has to be theirs alone."""
+    shared, first = "/etc/ssh/corral_host_ed25519_key", "/etc/ssh/ssh_host_ed25519_key"  # it was that of the first one
+    lines = cluster.on(node(cluster, "login-1"), "cat", shared).splitlines()
+    # The line with the private part; others hold the public part.
+    found = {HOST_KEY: Secret(lines[4].encode(), (ACCOUNT, f"machine: {shared}", f"machine: {first}"))}
+    with step("the host key of login nodes is where it belongs and nowhere else"):
+        assert locations(cluster, found, ()) == {HOST_KEY: found[HOST_KEY].locations}
+    return found
 
 
 def keep_others_out(ada: Person, directory: Path) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 import training
-from canaries import Secret, crash, locations, secrets_of, served, shown
+from canaries import ACCOUNT, Secret, crash, locations, secrets_of, served, shown
 from clusters import UP_IN_S, Cluster
 from tools.vm_life.job_attacks import (
     AS_ADA,
@@ -63,6 +63,18 @@ KNOWN = (
     "BatchMode=yes",
 )
 ADA = "        ada: {{uid: 2000, groups: [vision], ssh_keys: ['{key}']}}\n"
+# A secret that jobs may read, and the part of the `aws` command that they do it with: boto3, as the job.
+SECRET, SECRET_VARIABLE = "0a1b2c3d4e5f60718293a4b5c6d7e8f9", "WANDB_API_KEY"
+AWS = """#!/usr/bin/python3
+import sys
+sys.path.insert(0, "/opt/corral/library")
+import boto3
+service, action, _, region, _, name, *_ = sys.argv[1:]
+assert (service, action) == ("secretsmanager", "get-secret-value")
+client = boto3.client(service, region_name=region, endpoint_url="http://10.64.0.1")
+print(client.get_secret_value(SecretId=name)["SecretString"])
+"""
+WITH_AWS = "PATH=/home/bin:/usr/bin:/bin"
 # Two tenths of a second a step; the notice is seen within five seconds.
 TRAINING = ("--steps", "80", "--every", "30", "--nap", "0.2", "--layers", "1")
 ENDLESS = 20_000  # steps of a tenth of a second: longer than the test
@@ -102,6 +114,8 @@ def boot_the_head(cluster: Cluster) -> None:
     key = (directory / "key.pub").read_text().strip()
     with cluster.spec.open("a") as spec:
         spec.write(f"    access:\n      ssh_keys: ['{key}']\n      users:\n{ADA.format(key=key)}        bob: {{}}\n")
+        spec.write(f"    jobs:\n      secrets: {{{SECRET_VARIABLE}: team/wandb}}\n")
+    cluster.life.client("secretsmanager").create_secret(Name="team/wandb", SecretString=SECRET)
     cluster.life.done("up", "dev")
     with step("the head runs slurmctld with the cluster's nodes"):
         nodes = cluster.until(lambda: cluster.on_head("sinfo", "--noheader", "--format=%R %D %t"), UP_IN_S)
@@ -138,9 +152,12 @@ def lose_a_spot_machine(cluster: Cluster) -> None:
     """A model that trains on the two warm nodes loses one of them to the spot market, and ends elsewhere."""
     shared = cluster.home()
     training.share(shared)
+    (shared / "bin").mkdir()
+    (shared / "bin/aws").write_text(AWS)
+    (shared / "bin/aws").chmod(0o755)
     script = ("/opt/corral/jobs/train/jax.sbatch", "/home/train.py", *TRAINING)
     with training.undisturbed(cluster.life.directory / "undisturbed", TRAINING) as expected:
-        submit = ("sbatch", "--parsable", "--chdir=/home", "--ntasks-per-node=1", training.JOB)
+        submit = ("sbatch", "--parsable", "--chdir=/home", "--ntasks-per-node=1", f"{training.JOB},{WITH_AWS}")
         job = cluster.on_head(*submit, *script)
         losses = shared / f"checkpoints/jax-{job}.losses"
         cluster.until(lambda: losses.exists() and losses.read_text().count("\n") > 2)
@@ -266,7 +283,7 @@ def attack_as_a_user(cluster: Cluster) -> None:
 def look_at_jobs(cluster: Cluster) -> None:
     """A training job runs on the node that is left, another waits, and people look."""
     shutil.copy(PROGRAMS / "steps.py", cluster.home())
-    python = "--export=ALL,PYTHON=/usr/bin/python3"
+    python = f"--export=ALL,PYTHON=/usr/bin/python3,{WITH_AWS}"
     submit = ("sbatch", "--parsable", "--chdir=/home", "--ntasks-per-node=1", "--nodes=1", "--nodelist=train-2", python)
     cluster.on_head(*submit, "/opt/corral/jobs/train/jax.sbatch", "/home/steps.py", str(ENDLESS))
     cluster.on_head("sbatch", "--chdir=/", "--job-name=later", "--begin=now+1hour", "--wrap=hostname")
@@ -367,9 +384,12 @@ def remove_a_person(cluster: Cluster) -> None:
 def look_for_secrets(cluster: Cluster) -> Mapping[str, Secret]:
     """The secrets of the cluster, which are where they belong."""
     node = cluster.instance_of("train-2")
-    secrets = secrets_of(cluster, node)
+    # The secret is the team's: in the account it outlives the cluster.
+    of_jobs = Secret(SECRET.encode(), (ACCOUNT, "environment of a job"), (ACCOUNT,))
+    secrets = {"a secret of jobs": of_jobs, **secrets_of(cluster, node)}
     with step("the secrets of a running cluster are known"):
         assert sorted(secrets) == [
+            "a secret of jobs",
             "a user's key",
             "head's host key",
             "head's secret key",
@@ -384,7 +404,9 @@ def look_for_secrets(cluster: Cluster) -> Mapping[str, Secret]:
         ]
     with step("a command that meets what nobody expected leaves a report"):
         assert "RuntimeError: nobody expected this" in crash(cluster).read_text()
-    texts = [*shown(cluster, RUNNING), *served(cluster, node)]
+    read = "tr '\\0' '\\n' </proc/$(pgrep --newest --full /home/steps.py)/environ"
+    environment = ("environment of a job", cluster.on(node, "sh", "-c", read))
+    texts = [*shown(cluster, RUNNING), *served(cluster, node), environment]
     with step("commands and pages have something to show"):
         assert [origin for origin, text in texts if not text] == []
         about_jobs = {"corral status", "corral timeline", "dashboard/cluster.json"}

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from canaries import locations, secrets_of, served, shown
+from canaries import Secret, locations, secrets_of, served, shown
 from chat import CHAT_HOST, WEBHOOK, Chat, start_chat
 from clusters import UP_IN_S, Cluster
 from people import as_person
@@ -97,10 +97,12 @@ def test_a_cluster_watches_itself(tmp_path_factory: pytest.TempPathFactory) -> N
         job = start_training(cluster)
         notify_of_a_slow_node(cluster, job, inbox)
         follow_the_runbook(cluster, job)
-        look_for_secrets(cluster, job)  # while the alert is still over nothing but old steps
+        secrets = look_for_secrets(cluster, job)  # while the alert is still over nothing but old steps
         notify_of_its_end(cluster, job, inbox)
         report_a_receiver_that_fails(cluster)
         cluster.life.done("down", "dev")
+        with step("what watched a cluster that is gone leaves its secrets nowhere"):
+            assert locations(cluster, secrets, ()) == {name: one.afterwards for name, one in secrets.items()}
 
 
 def come_up(cluster: Cluster) -> None:
@@ -312,7 +314,7 @@ def failed_integrations(cluster: Cluster) -> list[str]:
     )
 
 
-def look_for_secrets(cluster: Cluster, job: str) -> None:
+def look_for_secrets(cluster: Cluster, job: str) -> Mapping[str, Secret]:
     """Those of what watches the cluster, while this job runs on train-1."""
     node = cluster.instance_of("train-1")
     secrets = {name: one for name, one in secrets_of(cluster, node).items() if name in WATCHING}
@@ -321,6 +323,7 @@ def look_for_secrets(cluster: Cluster, job: str) -> None:
     texts = [*shown(cluster, int(job)), *served(cluster, node)]
     with step("the secrets of what watches a cluster are where they belong and nowhere else"):
         assert locations(cluster, secrets, texts) == {name: one.locations for name, one in secrets.items()}
+    return secrets
 
 
 def diagnosis(cluster: Cluster, job: str) -> Any:

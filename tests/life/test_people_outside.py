@@ -12,6 +12,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from canaries import Secret, locations, shown
 from clusters import UP_IN_S, Cluster
 from people import Person, copy_packages, make_key, person_outside
 
@@ -124,6 +125,13 @@ def open_a_notebook(cluster: Cluster, person: Person) -> None:
         answer = json.load(urllib.request.urlopen(f"{address}/api{page[1]}"))
         kernels = json.load(urllib.request.urlopen(f"{address}/api/kernels{page[1]}"))
         assert (sorted(answer), kernels) == (["version"], [])
+    runtime = "home: ada/.local/share/jupyter/runtime/jpserver"
+    files = (f"home: ada/jupyter-{job}.out", f"{runtime}-open.html", f"{runtime}.json")
+    token = {"Jupyter's token": Secret(page[1].partition("=")[2].encode(), files)}
+    with step("the notebook's token is in files of hers, which nobody else reads, and nowhere else"):
+        assert locations(cluster, token, [*shown(cluster, int(job))]) == {"Jupyter's token": files}
+        read = "find . -name 'jpserver*' -printf '%m\\n' -o -name 'jupyter-*.out' -printf '%m\\n' | sort -u"
+        assert person.on_head(read) == "600"
     person.on_head(f"scancel {job}")
     with step("scancel ends it"):
         assert cluster.end(int(job))[0] == "CANCELLED"

@@ -313,11 +313,12 @@ def test_only_alarms_of_the_account_publish_by_the_topics_own_policy() -> None:
 USERS_OF_THE_KEY = [
     (head_policy(ARNS), ["ec2", "s3", "secretsmanager"]),
     (compute_policy(ARNS), ["s3", "secretsmanager"]),
+    (login_policy(ARNS), ["s3", "secretsmanager"]),
     (job_policy(replace(JOBS, key=ARNS.key)), ["s3", "secretsmanager"]),
 ]
 
 
-@pytest.mark.parametrize(("policy", "services"), USERS_OF_THE_KEY, ids=["head", "compute", "job"])
+@pytest.mark.parametrize(("policy", "services"), USERS_OF_THE_KEY, ids=["head", "compute", "login", "job"])
 def test_a_role_uses_the_key_through_the_services_that_hold_its_data_alone(policy: Any, services: list[str]) -> None:
     via = {one: {"kms:viaservice": f"{one}.us-east-1.amazonaws.com"} for one in (*services, "athena")}
     found = {one: is_allowed(policy, "kms:Decrypt", ARNS.key, **context) for one, context in via.items()}

@@ -285,7 +285,10 @@ def _pull(n: Names) -> Any:
 
 
 def _of_the_team() -> Iterator[StolenCall]:
-    """What the spec of a cluster names: secrets of alerts, of the directory and of jobs, a bucket, a repository."""
+    """What the spec of a cluster names: secrets of alerts, of the directory and of jobs, a bucket, a repository.
+
+    With them the host key of login nodes, which a load balancer needs.
+    """
 
     def read(secret: str) -> Run:
         return lambda n: n.aws("secretsmanager").get_secret_value(SecretId=n.known[secret])
@@ -305,6 +308,9 @@ def _of_the_team() -> Iterator[StolenCall]:
         yield own("secretsmanager:GetSecretValue", f"{{{secret}}}", read(secret), who)
         for build in (near, own):
             yield build("secretsmanager:PutSecretValue", f"{{{secret}}}", replace(secret), OWNERS)
+    for name, make_run in (("GetSecretValue", read), ("PutSecretValue", replace)):
+        yield near(f"secretsmanager:{name}", "{host_key_secret}", make_run("host_key_secret"), ("near-login",))
+        yield own(f"secretsmanager:{name}", "{host_key_secret}", make_run("host_key_secret"), ("login",))
     objects: tuple[tuple[str, Callable[[str], Run]], ...] = (
         ("PutObject", lambda key: lambda n: n.aws("s3").put_object(Bucket=n.team_bucket, Key=key, Body=b"1")),
         ("GetObject", lambda key: lambda n: n.aws("s3").get_object(Bucket=n.team_bucket, Key=key)),

@@ -293,10 +293,10 @@ def _disks() -> Iterator[StolenCall]:
 
 
 def _balancers() -> Iterator[StolenCall]:
-    """Of somebody else: a load balancer of theirs would lead into a cluster, or one of a cluster's to them."""
+    """A load balancer of somebody else would lead into a cluster, or one of a cluster's to them."""
     service, balancer, targets = "elasticloadbalancing", "{balancer}", "{targets}"
     off = [{"Key": "deletion_protection.enabled", "Value": "false"}]
-    yield theirs(
+    yield from both(
         f"{service}:ModifyLoadBalancerAttributes",
         balancer,
         lambda n: n.aws("elbv2").modify_load_balancer_attributes(LoadBalancerArn=n.balancer, Attributes=off),
@@ -314,7 +314,7 @@ def _balancers() -> Iterator[StolenCall]:
                 ResourceArns=[getattr(n, name.strip("{}"))], Tags=[{"Key": "corral:base", "Value": "dev"}]
             ),
         )
-    yield theirs(
+    yield from both(
         f"{service}:RegisterTargets",
         targets,
         lambda n: n.aws("elbv2").register_targets(TargetGroupArn=n.targets, Targets=[{"Id": n.head}]),
@@ -324,7 +324,7 @@ def _balancers() -> Iterator[StolenCall]:
         targets,
         lambda n: n.aws("elbv2").delete_target_group(TargetGroupArn=n.targets),
     )
-    yield theirs(
+    yield from both(
         f"{service}:DeleteLoadBalancer",
         balancer,
         lambda n: n.aws("elbv2").delete_load_balancer(LoadBalancerArn=n.balancer),

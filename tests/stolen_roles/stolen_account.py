@@ -49,7 +49,7 @@ _BOOTSTRAPS_ONLY = {
 BOOTSTRAP = Path(__file__).parents[2] / "docs/bootstrap.md"
 STATES = f"corral-state-{ACCOUNT}-{REGION}"
 # What each cluster has besides that of its spec: one of each kind that names something of its own.
-OWNED = """    login: {{instance_type: m7i.large}}
+OWNED = """    login: {{instance_type: m7i.large, load_balancer: {{allow: [203.0.113.0/24]}}}}
     access:
       directory:
         servers: [ldaps://ldap.example.org]
@@ -285,6 +285,7 @@ def _cluster(box: BoxStatus, cluster: str) -> dict[str, str]:
     alarm = next(one for one in alarms if one["AlarmActions"][0].endswith(f"-{cluster}"))
     return {
         **roles,
+        **_entry(box, cluster),
         "head": head["InstanceId"],
         "node": node["InstanceId"],
         "login": login,
@@ -293,6 +294,7 @@ def _cluster(box: BoxStatus, cluster: str) -> dict[str, str]:
         "zone": zone["Id"].rpartition("/")[2],
         "domain": f"{cluster}.corral.internal",
         "secret": secrets[f"corral/{cluster}/munge"],
+        "host_key_secret": secrets[f"corral/{cluster}/login-host-key"],
         **{name: secrets[f"{cluster}-team/{secret}"] for name, secret in SECRETS.items()},
         "workspace": workspace["workspaceId"],
         "team_bucket": f"{cluster}-team-data",
@@ -318,6 +320,21 @@ def _cluster(box: BoxStatus, cluster: str) -> dict[str, str]:
         "budget": "corral-dev",
         "address": ec2.describe_addresses(Filters=[base])["Addresses"][0]["AllocationId"],
     }
+
+
+def _entry(box: BoxStatus, cluster: str) -> dict[str, str]:
+    """The names of a cluster's load balancer and what belongs to it."""
+    elbv2 = boxes.client(box, "elbv2")
+    all_of_them = {
+        "balancer": [one["LoadBalancerArn"] for one in elbv2.describe_load_balancers()["LoadBalancers"]],
+        "targets": [one["TargetGroupArn"] for one in elbv2.describe_target_groups()["TargetGroups"]],
+    }
+    found = {}
+    for name, arns in all_of_them.items():
+        described = elbv2.describe_tags(ResourceArns=arns)["TagDescriptions"]
+        of_cluster = {"Key": "corral:cluster", "Value": cluster}
+        (found[name],) = (one["ResourceArn"] for one in described if of_cluster in one["Tags"])
+    return found
 
 
 def _prepared(box: BoxStatus, known: Mapping[str, str]) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """The steps that look for a user's ways to root, on head, login node and node, and that find those that root plants.
 
 The image's user and ada are ordinary users; grace is an administrator. `ways_to_root` is what runs on the machines.
+Another step is root of a node, who wants a program to run on the head.
 """
 
 from __future__ import annotations
@@ -37,6 +38,19 @@ _COMMANDS = (*_PYTHON, "commands", *_GROUPS)
 _OPEN_ACTIONS = re.compile(r"polkit: org\.freedesktop\.login1\.(inhibit-.*|set-self-linger)")
 _NO_RULE = f"mv {SUDOERS} /run/rule"
 _RULE_AGAIN = f"mv /run/rule {SUDOERS}"
+# A program that root of a node leaves where the head finds it, and what it does there. /mnt is mounted for a moment.
+_ARCHIVER, _MOUNTED, _RAN = "/home/archiver", "/mnt/archiver", "/tmp/archiver-ran"  # noqa: S108
+_LEAVE_ARCHIVER = f"printf '#!/bin/sh\\ntouch {_RAN}\\n' >{_ARCHIVER}; chmod 755 {_ARCHIVER}"
+_MOUNT_ANOTHER = f"mount -t tmpfs -o mode=755 tmpfs /mnt; cp {_ARCHIVER} {_MOUNTED}"
+_WITHOUT_LIMITS = "/run/systemd/system/slurmdbd.service.d/zz-free.conf"
+_TAKE_LIMITS = (
+    f"mkdir -p {_WITHOUT_LIMITS.rpartition('/')[0]}; "
+    f"printf '[Service]\\nNoExecPaths=\\nExecPaths=\\nMountFlags=\\n' >{_WITHOUT_LIMITS}"
+)
+_RESTART = (
+    "systemctl daemon-reload; systemctl restart slurmdbd; "
+    "for try in $(seq 150); do sacctmgr -n show cluster && break; sleep 2; done"
+)
 _OPTIONAL = ("crontab", "at", "pkcheck", "mariadb")
 
 
@@ -47,8 +61,8 @@ def no_user_becomes_root(cluster: VirtualCluster) -> str:
     for name in _MACHINES:
         known = partial(_knows, cluster, name, _PERSON)
         cluster.wait_until(known, f"{name} knows {_PERSON}")
-        plants = [plant for plant in PLANTS if plant.needs not in missing[name]]
-        _expect_found(cluster, name, plants)
+        of_person = partial(cluster.root_output, cluster.instance(name), "runuser", "-u", _PERSON, "--")
+        _expect_found(cluster, name, _plants(missing[name]), of_person)
         _expect_allowed(cluster, name)
     for name in _MACHINES:
         for user in (_IMAGES_USER, _PERSON):
@@ -67,10 +81,44 @@ def nobody_removed_becomes_root(cluster: VirtualCluster) -> str:
         instance = cluster.instance(name)
         expiry = cluster.root_output(instance, "sh", "-c", f"getent shadow {_PERSON} | cut -d: -f8").strip()
         expect(expiry == "1", f"{_PERSON} is removed on {name}: {expiry!r}")
-        _install(cluster, name)
         user = ("setpriv", f"--reuid={_PERSON}", "--regid=2000", "--init-groups")
-        _expect_none(cluster, name, partial(cluster.root_output, instance, *user))
-    return f"what runs as {_PERSON} after `corral up` has no way to root on {', '.join(_MACHINES)}"
+        of_person = partial(cluster.root_output, instance, *user)
+        plants = _plants(_missing(cluster, name))
+        _expect_found(cluster, name, plants, of_person)
+        _expect_none(cluster, name, of_person)
+    count = sum(len(plant.found) for plant in PLANTS)
+    return (
+        f"what runs as {_PERSON} after `corral up` has no way to root on {', '.join(_MACHINES)}; {count} that root "
+        "plants are found"
+    )
+
+
+def no_program_of_a_node_runs_on_the_head(cluster: VirtualCluster) -> str:
+    """Root of a node is root in Slurm, and has slurmdbd run a program there that the node left in a shared home."""
+    head = partial(cluster.root_output, cluster.instance("head"))
+    cluster.root_output(cluster.instance(_NODE), "sh", "-c", _LEAVE_ARCHIVER)
+    head("sh", "-c", _MOUNT_ANOTHER)
+    try:
+        for program in (_ARCHIVER, _MOUNTED):
+            expect(not _runs_by_slurmdbd(cluster, program), f"slurmdbd does not run {program}")
+        head("sh", "-c", f"{_TAKE_LIMITS}; {_RESTART}")
+        for program in (_ARCHIVER, _MOUNTED):
+            expect(_runs_by_slurmdbd(cluster, program), f"slurmdbd without its limits runs {program}")
+    finally:
+        head("sh", "-c", f"umount /mnt; rm -f {_ARCHIVER} {_WITHOUT_LIMITS}; {_RESTART}")
+    return "slurmdbd runs neither a program in /home nor one that was mounted after its start; without its limits, both"
+
+
+def _runs_by_slurmdbd(cluster: VirtualCluster, program: str) -> bool:
+    """Whether an archive script that root of a node names has run on the head."""
+    archive = ("sacctmgr", "-i", "archive", "dump", f"script={program}", "purgejobafter=1months")
+    cluster.as_root(cluster.instance(_NODE), *archive)  # fails either way: the program gives no answer
+    return cluster.as_root(cluster.instance("head"), "sh", "-c", f"sleep 5; rm {_RAN}").returncode == 0
+
+
+def _plants(missing: Sequence[str]) -> Sequence[Plant]:
+    """The ways that can be planted on a machine without these programs."""
+    return [plant for plant in PLANTS if plant.needs not in missing]
 
 
 def _as(cluster: VirtualCluster, name: str, user: str) -> partial[str]:
@@ -87,14 +135,14 @@ def _expect_none(cluster: VirtualCluster, name: str, run: partial[str]) -> None:
     expect(not ways, f"no user becomes root on {name}: {ways}")
 
 
-def _expect_found(cluster: VirtualCluster, name: str, plants: Sequence[Plant]) -> None:
-    """Raise Failed unless the program finds what root plants, which is gone afterwards."""
+def _expect_found(cluster: VirtualCluster, name: str, plants: Sequence[Plant], of_person: partial[str]) -> None:
+    """Raise Failed unless the program, run as the person, finds what root plants, which is gone afterwards."""
     _install(cluster, name)
     run = partial(cluster.root_output, cluster.instance(name))
     try:
         run("sh", "-c", script(plants, _PERSON))
         run("sh", "-c", _PATHS)
-        found = run("runuser", "-u", _PERSON, "--", *_WAYS).splitlines()
+        found = of_person(*_WAYS).splitlines()
     finally:
         run("sh", "-c", script(plants, _PERSON, is_removed=True))
     unseen = [line for plant in plants for line in plant.found if line not in found]

@@ -29,7 +29,11 @@ from tools.vm_life.people_steps import (
     people,
     person_leaves,
 )
-from tools.vm_life.root_steps import no_user_becomes_root, nobody_removed_becomes_root
+from tools.vm_life.root_steps import (
+    no_program_of_a_node_runs_on_the_head,
+    no_user_becomes_root,
+    nobody_removed_becomes_root,
+)
 
 from corral.model.job_role import URI
 
@@ -333,6 +337,7 @@ STEPS = (
     Step(title="the agent's daemons run with few rights", act=_limited_daemons),
     Step(title="no user becomes root, on the head, the login node or in a job", act=no_user_becomes_root),
     Step(title="a user's job reaches nothing of others", act=_no_way_to_others),
+    Step(title="root of a node runs no program on the head by slurmdbd", act=no_program_of_a_node_runs_on_the_head),
     Step(title="/home is shared", act=_shared_home),
     Step(title="a user connects by ssh from the head to a node and between nodes", act=_ssh),
     Step(title="the job with a GPU: a small machine poses as its p4d.24xlarge", act=_one_gpu, booted=("gpu-1",)),

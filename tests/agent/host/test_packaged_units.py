@@ -176,6 +176,18 @@ def test_a_daemon_has_the_options_that_a_boot_writes(system: str, name: str, tmp
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
+def test_slurmdbd_runs_no_program_outside_of_the_systems_whatever_is_mounted_later(system: str, tmp_path: Path) -> None:
+    unit = on(system, "slurmdbd", tmp_path)
+    limits = {name: unit.values(name) for name in ("NoExecPaths", "ExecPaths")}
+    flags = re.findall(r"^MountFlags=(.*)$", next(tmp_path.rglob("slurmdbd.service.d/*")).read_text(), re.MULTILINE)
+    assert (limits, flags) == ({"NoExecPaths": ["/"], "ExecPaths": ["/usr -/opt"]}, ["private"])
+
+
+def test_slurmdbd_of_an_image_with_its_own_slurm_may_run_that() -> None:
+    assert "ExecPaths=/usr -/opt /srv/slurm" in slurmdbd("/srv/slurm/sbin").limits
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
 def test_a_restart_of_slurmd_ends_no_job(system: str, tmp_path: Path) -> None:
     loaded = on(system, "slurmd", tmp_path)
     assert (loaded.values("KillMode"), loaded.values("Delegate")) == (["process"], ["yes"])

@@ -36,7 +36,7 @@ class Daemon:
     for that. `after`: units that start before it at boot. `environment`: its variables, `NAME=value`.
     `waits_for_head`: it is ready only once the head has answered, so a boot does not wait for it. `mounts`: file
     systems without which it does not start: systemd mounts them, and starts it again until they are there. `limits`:
-    what systemd takes from one of the agent's own. `prepared_by`: a program that root runs before each start.
+    what systemd takes from it. `prepared_by`: a program that root runs before each start.
     """
 
     unit: str
@@ -247,6 +247,9 @@ def slurmdbd(sbin: str) -> Daemon:
     """
     owned, after = ("/var/log/slurm", "/run/slurmdbd"), ("munge", "mariadb")
     command, socket = (f"{sbin}/slurmdbd",), (f"MYSQL_UNIX_PORT={DATABASE_SOCKET}",)
+    # Before 25.11 root of any node can have it run an archive script. It runs no program of its own, so none outside of
+    # the system's counts as one; private, so that this also holds for what is mounted later (systemd.exec(5)).
+    programs = " ".join(dict.fromkeys(("/usr", "-/opt", str(Path(sbin).parent))))
     return Daemon(
         unit="slurmdbd",
         command=command,
@@ -255,6 +258,7 @@ def slurmdbd(sbin: str) -> Daemon:
         foreground=_FOREGROUND,
         after=after,
         environment=socket,
+        limits=("NoNewPrivileges=yes", "MountFlags=private", "NoExecPaths=/", f"ExecPaths={programs}"),
     )
 
 

@@ -41,7 +41,7 @@ _RESTART = """
 [Service]
 {variables}{checks}Restart=on-failure
 RestartSec=5
-{limit}"""
+{limits}"""
 # A mount that fails at a boot is not tried again (systemd.mount(5)), and without it jobs would run on an empty /home.
 # The check fails then, and each restart wants the mount anew. With Requires=, an administrator's `umount` would end
 # the daemon.
@@ -181,8 +181,7 @@ def steps_scopes(node: str) -> tuple[str, ...]:
 
 def daemon_unit(daemon: Daemon) -> str:
     """The unit of one of the agent's own daemons, which no package ships."""
-    limits = "".join(f"{limit}\n" for limit in daemon.limits)
-    return _DAEMON_UNIT.format(unit=daemon.unit, command=shlex.join(daemon.command), limits=limits)
+    return _DAEMON_UNIT.format(unit=daemon.unit, command=shlex.join(daemon.command), limits=_limits(daemon))
 
 
 def packaged_drop_in(daemon: Daemon) -> str:
@@ -195,8 +194,13 @@ def packaged_drop_in(daemon: Daemon) -> str:
     is_slurmd = daemon.waits_for_head
     checks += _EMPTY_SCOPES if is_slurmd else ""
     checks += f"ExecStartPre=+{daemon.prepared_by}\n" if daemon.prepared_by else ""
-    service = _RESTART.format(variables=variables, checks=checks, limit=_NO_LIMIT if is_slurmd else "")
+    limits = _limits(daemon) + (_NO_LIMIT if is_slurmd else "")
+    service = _RESTART.format(variables=variables, checks=checks, limits=limits)
     return _DROP_IN.format(directories=" ".join(daemon.modes)) + after + service
+
+
+def _limits(daemon: Daemon) -> str:
+    return "".join(f"{limit}\n" for limit in daemon.limits)
 
 
 def user_slice(vcpus: int) -> str:

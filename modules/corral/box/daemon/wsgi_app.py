@@ -85,6 +85,8 @@ class WsgiApp:
             "error": find_error_code(answer[2]) if answer[0] >= 400 else None,
             "instance": instance_of(call.caller),
             "expected_owner": environ.get("HTTP_X_AMZ_EXPECTED_BUCKET_OWNER"),
+            # Who calls on a bucket: the engine, its provider, a command, or a program of a user's.
+            "user_agent": environ.get("HTTP_USER_AGENT") if call.service == "s3" else None,
         }
         self._calls.add(call, answer[0], details)
         return answer

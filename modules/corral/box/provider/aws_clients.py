@@ -18,6 +18,7 @@ from corral.box.provider.provider_errors import BoxUnreachable, NotFound, NotRea
 from corral.box.switches import NEW_BOX, Behaviour, Switches
 from corral.model.partitions import Partition, partition_of
 
+USER_AGENT = "corral-box-provider"  # the box's log of calls tells the provider from commands
 GLOBAL = frozenset({"iam", "route53", "budgets"})  # services without regions; botocore uses us-east-1
 CONNECT_TIMEOUT_S = 2  # the box is on this machine: it answers at once or does not run
 READ_TIMEOUT_S = 60  # RunInstances of a thousand takes seconds
@@ -96,6 +97,7 @@ class ClientCache:
             retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
             max_pool_connections=64,
             s3={"addressing_style": "path"},
+            user_agent_extra=USER_AGENT,
         )
 
 
