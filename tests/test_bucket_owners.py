@@ -112,7 +112,7 @@ def test_a_call_of_a_test_has_the_user_agent_of_tests() -> None:
         {**COMMAND, "user_agent": "m/E aws-sdk-go-v2/1.42.0 os/linux lang/go#1.26"},
         {**COMMAND, "caller": "ASIA1"},
     ],
-    ids=["a machine's with one", "a command's with one", "no bucket", "any owner", "the provider", "the engine", "a job"],
+    ids=["a machine with one", "a command with one", "no bucket", "any owner", "the provider", "the engine", "a job"],
 )
 def test_other_calls_of_the_log_are_left_out(call: Mapping[str, str]) -> None:
     assert unowned([json.dumps(call)]) == []
