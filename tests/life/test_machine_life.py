@@ -35,7 +35,7 @@ from tools.vm_life.job_attacks import (
 import boxes
 from corral.box import account, control
 from corral.box.vpc.capabilities import probe_host
-from corral.model.job_role import URI
+from corral.model.job_role import URI, VARIABLE
 from corral.model.users import derived_id
 from life import begin
 from steps import step
@@ -74,7 +74,8 @@ assert (service, action) == ("secretsmanager", "get-secret-value")
 client = boto3.client(service, region_name=region, endpoint_url="http://10.64.0.1")
 print(client.get_secret_value(SecretId=name)["SecretString"])
 """
-WITH_AWS = "PATH=/home/bin:/usr/bin:/bin"
+# These jobs are root's, whom Slurm's TaskProlog leaves to the machine's role.
+WITH_AWS = f"PATH=/home/bin:/usr/bin:/bin,{VARIABLE}={URI}"
 # Two tenths of a second a step; the notice is seen within five seconds.
 TRAINING = ("--steps", "80", "--every", "30", "--nap", "0.2", "--layers", "1")
 ENDLESS = 20_000  # steps of a tenth of a second: longer than the test
@@ -404,7 +405,7 @@ def look_for_secrets(cluster: Cluster) -> Mapping[str, Secret]:
         ]
     with step("a command that meets what nobody expected leaves a report"):
         assert "RuntimeError: nobody expected this" in crash(cluster).read_text()
-    read = "tr '\\0' '\\n' </proc/$(pgrep --newest --full /home/steps.py)/environ"
+    read = "tr '\\0' '\\n' </proc/$(pgrep --newest --full '/home/step[s].py')/environ"
     environment = ("environment of a job", cluster.on(node, "sh", "-c", read))
     texts = [*shown(cluster, RUNNING), *served(cluster, node), environment]
     with step("commands and pages have something to show"):

@@ -126,12 +126,11 @@ def open_a_notebook(cluster: Cluster, person: Person) -> None:
         kernels = json.load(urllib.request.urlopen(f"{address}/api/kernels{page[1]}"))
         assert (sorted(answer), kernels) == (["version"], [])
     runtime = "home: ada/.local/share/jupyter/runtime/jpserver"
-    files = (f"home: ada/jupyter-{job}.out", f"{runtime}-open.html", f"{runtime}.json")
+    files = (f"{runtime}-open.html", f"{runtime}.json", f"home: ada/jupyter-{job}.out")
     token = {"Jupyter's token": Secret(page[1].partition("=")[2].encode(), files)}
     with step("the notebook's token is in files of hers, which nobody else reads, and nowhere else"):
         assert locations(cluster, token, [*shown(cluster, int(job))]) == {"Jupyter's token": files}
-        read = "find . -name 'jpserver*' -printf '%m\\n' -o -name 'jupyter-*.out' -printf '%m\\n' | sort -u"
-        assert person.on_head(read) == "600"
+        assert person.on_head(f"stat -c %a jupyter-{job}.out .local/share/jupyter/runtime").split() == ["600", "700"]
     person.on_head(f"scancel {job}")
     with step("scancel ends it"):
         assert cluster.end(int(job))[0] == "CANCELLED"

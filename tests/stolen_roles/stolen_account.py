@@ -173,6 +173,8 @@ def described(box: BoxStatus) -> Account:
     everything = document([{"Effect": "Allow", "Action": "*", "Resource": "*"}])
     _create_role(box, ADMINISTRATOR, Policy(name=ADMINISTRATOR, document=everything))
     _create_role(box, BOOTSTRAPPER, bootstrap_policy())
+    for known in clusters.values():  # as the first login node does
+        boxes.client(box, "secretsmanager").put_secret_value(SecretId=known["host_key_secret"], SecretString="1")
     theirs = {**clusters[OWN], **_strangers(box)}
     for known in (*clusters.values(), theirs):
         known |= _prepared(box, known) | {"other_vpc": theirs["other_vpc"]}
