@@ -186,3 +186,4 @@ _.holds_for  # templates/monitoring/alerts.yml.j2
 head_metrics  # tools.docs.monitoring lists them
 node_metrics  # as well
 _.DBD  # a section that settings in slurm_conf.toml name
+_.user_agent_extra  # botocore sends it

@@ -259,3 +259,19 @@ def test_a_page_in_a_browser_changes_and_reads_nothing(tmp_path: Path) -> None:
         assert client.status(box.dir).state == "running"
         vpcs = boxes.client(box, "ec2").describe_vpcs()["Vpcs"]
         assert [one for one in vpcs if one["CidrBlock"] == "10.99.0.0/16"] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        (ACTION, {**FORM, "X-Amz-Target": "x.DescribeVpcs"}),
+        (ACTION.replace("&", "\n"), {"Content-Type": "text/plain", "X-Amz-Target": "x.DescribeVpcs"}),
+        ("", {"Action": "RunInstances", "X-Amz-Target": "x.DescribeVpcs"}),
+    ],
+    ids=["form and header", "other content", "a header called Action"],
+)
+def test_a_call_that_names_two_actions_does_neither(box: BoxStatus, body: str, headers: dict[str, str]) -> None:
+    """Judged by one of them, it would do the other."""
+    key = boxes.owner_keys(box)["aws_access_key_id"]
+    status, text, _ = answered(box, "POST", "/", body, **headers, Authorization=SCOPE.format(key, "ec2"))
+    assert (status, "RunInstances" in text and "two actions" in text) == (400, True), text

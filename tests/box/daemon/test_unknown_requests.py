@@ -78,12 +78,20 @@ def test_an_unknown_target_is_refused_in_json(box: BoxStatus) -> None:
     assert (status, json.loads(text)["__type"]) == (400, "InvalidAction")
 
 
+def test_calls_of_s3_are_logged_with_the_program_that_makes_them(aws: Clients, box: BoxStatus) -> None:
+    aws("s3").list_buckets()
+    aws("ec2").describe_vpcs()
+    lines = [json.loads(line) for line in (box.dir / "calls.jsonl").read_text().splitlines()[-2:]]
+    assert [line.get("user_agent", "").partition("/")[0] for line in lines] == ["Boto3", ""]
+
+
 def test_every_call_is_logged_with_its_error(aws: Clients, box: BoxStatus) -> None:
     aws("s3").list_buckets()
     with pytest.raises(ClientError):
         aws("ec2").describe_ipams()
     lines = [json.loads(line) for line in (box.dir / "calls.jsonl").read_text().splitlines()[-2:]]
-    assert [{name: value for name, value in line.items() if name != "time"} for line in lines] == [
+    left_out = ("time", "user_agent")
+    assert [{name: value for name, value in line.items() if name not in left_out} for line in lines] == [
         {
             "service": "s3",
             "action": "ListBuckets",

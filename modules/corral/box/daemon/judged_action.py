@@ -1,0 +1,38 @@
+"""moto does what the box has judged. A request can name several actions, and the two need not read the same one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from moto.core.responses import BaseResponse
+
+from corral.box.api_errors import ApiError
+
+_JUDGED: ContextVar[str] = ContextVar("judged", default="")
+
+
+@contextmanager
+def judged(action: str) -> Iterator[None]:
+    """Within it, moto refuses to do another action with InvalidAction."""
+    token = _JUDGED.set(action)
+    try:
+        yield
+    finally:
+        _JUDGED.reset(token)
+
+
+def install() -> None:
+    """Have each of moto's services compare the action that it finds in a request."""
+    find = BaseResponse._get_action
+
+    def compared(self: Any) -> str:
+        found: str = find(self)
+        wanted = _JUDGED.get()
+        if wanted and found != wanted:
+            raise ApiError("InvalidAction", f"The call names two actions, {wanted} and {found}.")
+        return found
+
+    BaseResponse._get_action = compared
