@@ -31,6 +31,20 @@ def test_an_event_has_the_time_at_which_it_happened(tmp_path: Path) -> None:
     }
 
 
+def test_nobody_but_root_reads_events_nor_those_of_before(tmp_path: Path) -> None:
+    """Among them are the commands of sudo, and from where people log in."""
+    files = [tmp_path / name for name in ("events.jsonl", "events.1.jsonl")]
+    for file in files:
+        file.touch(mode=0o644)
+    EventLog(files[0]).log_event(Event.SUDO, "ada: reboot")
+    assert [file.stat().st_mode & 0o777 for file in files] == [0o600, 0o600]
+
+
+def test_a_new_file_of_events_is_roots_alone(tmp_path: Path) -> None:
+    EventLog(tmp_path / "events.jsonl").log_event(Event.UP, "train-1 is up")
+    assert (tmp_path / "events.jsonl").stat().st_mode & 0o777 == 0o600
+
+
 def test_pages_of_events_follow_each_other(tmp_path: Path) -> None:
     journal = EventLog(tmp_path / "events.jsonl")
     for number in range(5):

@@ -83,10 +83,12 @@ class EventLog:
         record = {"at": timestamp(time.time() if at is None else at), "event": str(event), "text": text, **facts}
         with contextlib.suppress(OSError):
             self._file.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                rotated(self._file).chmod(0o600)
             if self._file.exists() and self._file.stat().st_size > _MAX_BYTES:
                 self._file.replace(rotated(self._file))
             line = json.dumps(record, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-            with self._file.open("ab", buffering=0) as lines:
+            with os.fdopen(_open_for_root(self._file), "ab", buffering=0) as lines:
                 lines.write(_missing_newline(self._file) + line)
 
     def lines(self) -> Iterator[str]:
@@ -99,6 +101,13 @@ def read_lines(file: Path = EVENTS) -> Iterator[str]:
     for each in (rotated(file), file):
         with contextlib.suppress(FileNotFoundError), each.open(encoding="utf-8", errors="replace") as lines:
             yield from (line.rstrip("\n") for line in lines if line != "\n")
+
+
+def _open_for_root(file: Path) -> int:
+    """Open a file that nobody else may read: it has the commands of sudo and the addresses of logins."""
+    handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    os.fchmod(handle, 0o600)  # one of an agent that left it to everybody
+    return handle
 
 
 def _missing_newline(file: Path) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import pwd
+import re
 import shutil
 import subprocess
 import tempfile
@@ -16,8 +17,9 @@ import pytest
 
 from corral.agent.accounting.backup import BackupError, back_up
 from corral.agent.accounting.database import Accounting, Database, first_job
-from corral.agent.host.base import Daemon, HostError, run
+from corral.agent.host.base import Daemon, HostError, as_system_user, run
 from corral.model.accounts import AccountPlan, AccountsPlan, QosPlan
+from corral.render import cluster_files
 from render.plans import cpu, dev, train
 
 JOBS = """USE slurm_acct_db;
@@ -28,14 +30,17 @@ MADE = 1000.0  # when the dump was made
 
 @dataclass(kw_only=True)
 class Shelf:
-    """Keeps a dump in a directory."""
+    """Keeps a dump in a directory. `mode`: that of the file that it wrote last."""
 
     file: Path
+    mode: int = 0
 
     def fetch(self, file: Path) -> float | None:
         if not self.file.exists():
             return None
-        shutil.copy(self.file, file)
+        with file.open("wb") as stream:  # as the bucket's does
+            stream.write(self.file.read_bytes())
+        self.mode = file.stat().st_mode & 0o777
         return MADE
 
     def store(self, file: Path) -> str:
@@ -63,6 +68,9 @@ class Head:
             return run(command)
         self.commands.append(command)
         return self.answers.get(command[4], "") if "show" in command else ""
+
+    def as_user(self, user: str) -> Sequence[str]:
+        return as_system_user(user)
 
     def start(self, daemon: Daemon, options: Sequence[str] = ()) -> None:
         if daemon.unit == "mariadb" and self.process is None:
@@ -224,6 +232,70 @@ def test_a_backup_runs_no_command_on_the_head(head: Head, tmp_path: Path, comman
     with pytest.raises(HostError, match=r"ERROR .*at line 2"):
         head.boot()
     assert not file.exists()
+
+
+# What a backup may contain, and what MariaDB answers to slurmdbd's user.
+HOSTILE = {
+    "a file that its reader may read": ("CREATE TABLE t (a TEXT); LOAD DATA LOCAL INFILE '{file}' INTO TABLE t", 4166),
+    "a file that MariaDB may read": ("CREATE TABLE t (a TEXT); LOAD DATA INFILE '{file}' INTO TABLE t", 1698),
+    "a file that MariaDB writes": ("SELECT 1 INTO OUTFILE '{file}.new'", 1227),
+    "a user": ("CREATE USER eve@localhost", 1227),
+    "rights": ("GRANT ALL ON *.* TO slurm@localhost", 1698),
+    "a password": ("SET PASSWORD = PASSWORD('secret')", 1699),
+    "the mark of a complete database": ("CREATE DATABASE corral", 1044),
+    "the tables of users": ("DELETE FROM mysql.global_priv", 1142),
+    "a setting": ("SET GLOBAL local_infile = ON", 1227),
+}
+
+
+@pytest.mark.slurm
+def test_a_backup_has_the_rights_of_slurmdbd_and_nothing_more(head: Head) -> None:
+    head.boot()
+    file = head.work_dir / "readable"
+    file.write_text("text")
+    found = {}
+    for name, (statement, _) in HOSTILE.items():
+        head.database.execute("DROP TABLE IF EXISTS slurm_acct_db.t; SET GLOBAL local_infile = ON")
+        backup = head.work_dir / "hostile.sql.gz"
+        backup.write_bytes(gzip.compress(statement.format(file=file).encode()))
+        with pytest.raises(HostError) as refused:
+            head.database.load(backup, as_system_user("slurm"))
+        found[name] = re.findall(r"ERROR (\d+)", str(refused.value))
+    assert found == {name: [str(number)] for name, (_, number) in HOSTILE.items()}
+
+
+@pytest.mark.slurm
+def test_a_view_in_a_backup_does_not_act_as_root_when_the_boot_reads_it(head: Head) -> None:
+    """A function has the rights of who reads the view that calls it, if it is declared so."""
+    call = "CREATE FUNCTION act() RETURNS INT SQL SECURITY INVOKER BEGIN INSERT INTO seen VALUES (CURRENT_USER());"
+    view = "CREATE SQL SECURITY INVOKER VIEW dev_job_table AS SELECT act() AS id_job, state, time_start, time_end"
+    lines = (
+        "CREATE TABLE seen (who TEXT); CREATE TABLE one (state INT, time_start INT, time_end INT);",
+        "INSERT INTO one VALUES (3, 100, 200);",
+        f"DELIMITER //\n{call} RETURN 7; END//\nDELIMITER ;",
+        f"{view} FROM one;",
+    )
+    head.shelf.file.write_bytes(gzip.compress("\n".join(lines).encode()))
+    head.boot()
+    who = head.database.execute("SELECT DISTINCT who FROM slurm_acct_db.seen")
+    assert (head.first_job(), who) == (["FirstJobId=8"], "slurm@localhost\n")
+
+
+@pytest.mark.slurm
+def test_nobody_but_root_reads_a_backup_and_none_is_left(head: Head) -> None:
+    head.shelf.file.write_bytes(b"no gzip")
+    with pytest.raises(HostError):
+        head.boot()
+    assert (head.shelf.mode, list(head.work_dir.glob("restore*"))) == (0o600, [])
+
+
+def test_mariadb_reads_and_writes_no_files_of_others(tmp_path: Path) -> None:
+    """MariaDB itself reads its rendered settings."""
+    (tmp_path / "cnf").write_text(cluster_files(dev(train(), cpu()))["accounting/mariadb.cnf"])
+    command = ("mariadbd", f"--defaults-file={tmp_path / 'cnf'}", "--user=mysql", "--verbose", "--help")
+    settings = dict(line.split(maxsplit=1) for line in run(command).splitlines() if len(line.split(maxsplit=1)) == 2)
+    found = {name: settings[name].strip() for name in ("local-infile", "secure-file-priv")}
+    assert found == {"local-infile": "FALSE", "secure-file-priv": "/root/"}
 
 
 @pytest.mark.slurm

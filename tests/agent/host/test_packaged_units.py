@@ -148,10 +148,21 @@ def test_from_23_11_on_slurm_reports_the_end_of_its_start(name: str, types: list
     assert [one for (one,) in found] == types
 
 
-@pytest.mark.parametrize("name", ["slurmctld", "slurmdbd"])
-def test_slurms_daemons_of_the_head_run_as_slurm_from_23_11_on(name: str) -> None:
-    """Before, they start as root and become SlurmUser. Their directories belong to slurm either way."""
-    assert ["User=slurm\n" in written(system, f"{name}.service") for system in SYSTEMS] == [True, False, True]
+@pytest.mark.parametrize(("system", "name"), PAIRS)
+def test_a_daemon_runs_as_the_owner_of_its_directories(system: str, name: str, tmp_path: Path) -> None:
+    """Debian 12's slurmctld and slurmdbd would start as root, and write through links of slurm's."""
+    unit, user = on(system, name, tmp_path), DAEMONS[name].user
+    found = [] if user == "root" else [user]
+    assert (unit.values("User"), unit.values("Group")) == (found, found)
+
+
+def test_what_prepares_a_start_of_slurmctld_has_no_more_rights_than_slurmctld(tmp_path: Path) -> None:
+    """`+` would make it root's, among files of slurm's."""
+    on(OLD, "slurmctld", tmp_path)
+    lines = next(tmp_path.rglob("slurmctld.service.d/*")).read_text().splitlines()
+    assert [line for line in lines if line.startswith("ExecStartPre")] == [
+        "ExecStartPre=/opt/corral/bin/restore-scripts"
+    ]
 
 
 def test_slurm_may_write_where_slurmdbd_writes_its_process_id() -> None:

@@ -1,17 +1,22 @@
 """When a compute machine terminates itself."""
 
+import os
+import subprocess
+import tempfile
 import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from agent.waiting import until
 from corral.agent import slurm
 from corral.agent.config_store import StoreError
 from corral.agent.host.self_termination import NodeLiveness, first_after_s, why_terminate
 from corral.agent.shutdown.head_liveness import HeadMonitor, answers, end_time, has_step, latest_end
 
 NOW = 1_790_000_000.0
+STEP = "slurmstepd: [12.batch]"
 
 
 @pytest.mark.parametrize(
@@ -117,7 +122,30 @@ def test_a_machine_works_while_a_step_of_a_job_runs(
         (tmp_path / number).mkdir()
         (tmp_path / number / "comm").write_text(f"{comm}\n")
         (tmp_path / number / "cmdline").write_text(line.replace(" ", "\0") + "\0\0\0")
+        (tmp_path / number / "status").write_text(f"Uid:\t{os.getuid()}\t1000\t{os.getuid()}\t1000\n")
     assert has_step(tmp_path) is works
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who starts processes of others")
+@pytest.mark.parametrize(("user", "works"), [(0, True), (65534, False)], ids=["root", "a user"])
+def test_a_process_that_a_user_names_like_a_step_is_none(tmp_path: Path, user: int, works: bool) -> None:
+    """Else any user of a lost node would keep it alive, and have its jobs requeued."""
+    with tempfile.TemporaryDirectory() as programs:
+        Path(programs).chmod(0o755)
+        program = Path(programs) / "slurmstepd"
+        program.symlink_to("/bin/sleep")
+        command = ("setpriv", f"--reuid={user}", "--clear-groups", "bash", "-c", f'exec -a "{STEP}" {program} 60')
+        with subprocess.Popen(command) as named:
+            (tmp_path / str(named.pid)).symlink_to(f"/proc/{named.pid}")
+            try:
+                until(lambda: title(named.pid) == STEP)
+                assert has_step(tmp_path) is works
+            finally:
+                named.kill()
+
+
+def title(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_text().split("\0")[0]
 
 
 def test_a_process_whose_name_is_not_utf_8_is_no_step(tmp_path: Path) -> None:

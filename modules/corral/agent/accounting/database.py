@@ -24,23 +24,28 @@ READY = "corral"
 _MARIADB_IN_S = 300  # after a crash it first repairs its tables
 _LARGEST_JOB = 0x03FF0000  # slurm.conf(5), MaxJobId: the default, and the largest
 _CANCELLED = 4  # slurm.h, enum job_states
-# --binary-mode: otherwise the client runs what a dump says after `\!`, as root (MDEV-21778).
-_RESTORE = 'gzip -dc "$1" | mariadb --no-defaults --user=root --binary-mode "--socket=$2" "$3"'
+_RESTORE = 'file=$1; shift; gzip -dc "$file" | "$@"'
+# --binary-mode: otherwise the client runs what a dump says after `\!` (MDEV-21778). --local-infile: it sends no files.
+_CLOSED = ("--binary-mode", "--local-infile=0")
+_OWNER = f"{DATABASE_USER}@localhost"
 
 log = logging.getLogger("corral.agent")
 
 
 class Database:
-    """MariaDB on this machine, queried as root over its socket."""
+    """MariaDB on this machine, over its socket."""
 
     def __init__(self, run: Run, socket: Path = Path(DATABASE_SOCKET)) -> None:
         self._run = run
         self.socket = socket
 
-    def execute(self, statement: str) -> str:
-        """Execute the statements and return their output, one row a line. Raises HostError."""
-        client = ("mariadb", "--no-defaults", "--user=root", f"--socket={self.socket}", "--batch")
-        return self._run((*client, "--skip-column-names", f"--execute={statement}"))
+    def execute(self, statement: str, as_owner: Sequence[str] = ()) -> str:
+        """Execute the statements as root and return their output, one row a line. Raises HostError.
+
+        `as_owner`: as for `load`. Whatever reads slurmdbd's tables needs it: a view may call a function, which has the
+        rights of who reads.
+        """
+        return self._run((*self._client(as_owner), "--batch", "--skip-column-names", f"--execute={statement}"))
 
     def answers(self) -> bool:
         """True if MariaDB accepts statements."""
@@ -54,9 +59,18 @@ class Database:
         """True if the database is complete, with the restored records of an earlier cluster if there were any."""
         return self.answers() and bool(self.execute(f"SHOW DATABASES LIKE '{READY}'").strip())
 
-    def load(self, backup: Path) -> None:
-        """Load a backup into slurmdbd's database."""
-        self._run(("bash", "-o", "pipefail", "-c", _RESTORE, "restore", str(backup), str(self.socket), DATABASE))
+    def load(self, backup: Path, as_owner: Sequence[str]) -> None:
+        """Load a backup into slurmdbd's database. Raises HostError.
+
+        `as_owner`: the words that run the client as slurmdbd's user, who has rights on that database alone; empty to
+        connect as root, on a machine with a single user.
+        """
+        client = (*self._client(as_owner), *_CLOSED, DATABASE)
+        self._run(("bash", "-o", "pipefail", "-c", _RESTORE, "restore", str(backup), *client))
+
+    def _client(self, as_owner: Sequence[str]) -> Sequence[str]:
+        user = DATABASE_USER if as_owner else "root"
+        return (*as_owner, "mariadb", "--no-defaults", f"--user={user}", f"--socket={self.socket}")
 
 
 class Accounting:
@@ -84,12 +98,14 @@ class Accounting:
         self._state_dir = state_dir
         self._root = root
         self._listens = listens or slurmdbd_listens
+        self._as_owner: Sequence[str] = ()
 
     def start(self, plan: ClusterPlan, host: Host, state_dir: Path) -> None:
         """Start MariaDB and slurmdbd. `state_dir`: slurmctld's StateSaveLocation. Raises AgentError."""
         self._make_data()
         host.start(mariadb())
         await_condition(self._database.answers, _MARIADB_IN_S, "MariaDB does not answer - see its log")
+        self._as_owner = host.as_user(DATABASE_USER)
         self._fill(plan.name)
         self._write_first_job(plan, state_dir)
         host.start(slurmdbd(plan.image.slurm_sbin))
@@ -113,18 +129,21 @@ class Accounting:
         """Create slurmdbd's database and its user. Start again if an interrupted boot left it incomplete."""
         if self._database.is_complete():
             return
-        self._database.execute(f"DROP DATABASE IF EXISTS {DATABASE}; CREATE DATABASE {DATABASE}")
-        backup = self._state_dir / "restore.sql.gz"
-        if (made := self._backups.fetch(backup)) is not None:
-            self._database.load(backup)
-            self._close_open_jobs(cluster, int(made))
-            log.info("accounting: restored the records of an earlier cluster %s", cluster)
-            backup.unlink()
-        owner = f"{DATABASE_USER}@localhost"
         self._database.execute(
-            f"CREATE USER IF NOT EXISTS {owner} IDENTIFIED VIA unix_socket;"
-            f" GRANT ALL ON {DATABASE}.* TO {owner}; CREATE DATABASE {READY}"
+            f"DROP DATABASE IF EXISTS {DATABASE}; CREATE DATABASE {DATABASE};"
+            f" CREATE USER IF NOT EXISTS {_OWNER} IDENTIFIED VIA unix_socket; GRANT ALL ON {DATABASE}.* TO {_OWNER}"
         )
+        backup = self._state_dir / "restore.sql.gz"
+        backup.unlink(missing_ok=True)
+        backup.touch(mode=0o600)  # it has everybody's jobs
+        try:
+            if (made := self._backups.fetch(backup)) is not None:
+                self._database.load(backup, self._as_owner)
+                self._close_open_jobs(cluster, int(made))
+                log.info("accounting: restored the records of an earlier cluster %s", cluster)
+        finally:
+            backup.unlink()
+        self._database.execute(f"CREATE DATABASE {READY}")
         (self._state_dir / "dump.done").touch()  # its own first backup is due in a day
 
     def _close_open_jobs(self, cluster: str, at: int) -> None:
@@ -133,7 +152,8 @@ class Accounting:
             if self._has_table(f"{cluster}_{kind}_table"):
                 self._database.execute(
                     f"UPDATE {DATABASE}.`{cluster}_{kind}_table` SET state = {_CANCELLED},"
-                    f" time_end = GREATEST(time_start, {at}) WHERE time_end = 0"
+                    f" time_end = GREATEST(time_start, {at}) WHERE time_end = 0",
+                    self._as_owner,
                 )
 
     def _write_first_job(self, plan: ClusterPlan, state_dir: Path) -> None:
@@ -152,7 +172,8 @@ class Accounting:
         table = f"{cluster}_job_table"
         if not self._has_table(table):
             return 0
-        return int(self._database.execute(f"SELECT COALESCE(MAX(id_job), 0) FROM {DATABASE}.`{table}`"))
+        newest = f"SELECT COALESCE(MAX(id_job), 0) FROM {DATABASE}.`{table}`"
+        return int(self._database.execute(newest, self._as_owner))
 
     def _has_table(self, name: str) -> bool:
         where = f"table_schema = '{DATABASE}' AND table_name = '{name}'"

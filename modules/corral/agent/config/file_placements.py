@@ -32,7 +32,8 @@ for program in {EPILOGS}/*; do
 done
 exit $code"""
 # slurmctld exits over a job whose script is empty, at each start again. So the job gets one that fails with a reason.
-# Its environment is in Slurm's format: the number of its variables, then each.
+# Its environment is in Slurm's format: the number of its variables, then each. This runs as slurmctld's user, who may
+# have put links there.
 _RESTORE_SCRIPTS = r"""for job in /var/lib/corral/slurmctld/hash.*/job.*; do
     if [ ! -d "$job" ] || { [ -s "$job/script" ] && [ -s "$job/environment" ]; }; then continue; fi
     echo "corral: the script of ${job##*/} is lost" >&2
@@ -41,7 +42,6 @@ _RESTORE_SCRIPTS = r"""for job in /var/lib/corral/slurmctld/hash.*/job.*; do
         'exit 1' >"$job/script"
     printf '\001\000\000\000PATH=/usr/bin:/bin\000' >"$job/environment"
     chmod 600 "$job/environment" "$job/script"
-    chown --reference="$job" "$job/environment" "$job/script"
 done"""
 # Slurm starts programs by path without arguments, so each agent command that Slurm calls has its own file.
 PROGRAMS: Mapping[str, str] = {

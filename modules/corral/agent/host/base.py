@@ -36,7 +36,7 @@ class Daemon:
     for that. `after`: units that start before it at boot. `environment`: its variables, `NAME=value`.
     `waits_for_head`: it is ready only once the head has answered, so a boot does not wait for it. `mounts`: file
     systems without which it does not start: systemd mounts them, and starts it again until they are there. `limits`:
-    what systemd takes from it. `prepared_by`: a program that root runs before each start.
+    what systemd takes from it. `prepared_by`: a program that its user runs before each start.
     """
 
     unit: str
@@ -144,6 +144,10 @@ class Host(Protocol):
 
         `admin_homes`: the directory with the homes of administrators.
         """
+        ...
+
+    def as_user(self, user: str) -> Sequence[str]:
+        """The words before a command that run it as this user of the system; empty if this machine has a single one."""
         ...
 
     def journal(self, programs: Sequence[str], fields: str) -> str:
@@ -303,6 +307,11 @@ def login_watcher() -> Daemon:
     """The agent's daemon of a login node, which changes accounts and compiles containers as the head's does."""
     command = ("/opt/corral/bin/corral-agent", "login-watch")
     return Daemon(unit="corral-login", command=command, packaged=False, limits=_HEAD_LIMITS)
+
+
+def as_system_user(user: str) -> Sequence[str]:
+    """The words before a command that run it as this user, with the group of that name."""
+    return ("setpriv", f"--reuid={user}", "--init-groups", f"--regid={user}", "--")
 
 
 def run(command: Sequence[str]) -> str:

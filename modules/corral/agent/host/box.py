@@ -11,7 +11,7 @@ from pathlib import Path
 
 from corral.agent import imds_firewall
 from corral.agent.file_install import Placement, install
-from corral.agent.host.base import BOX, Daemon, HostError, run
+from corral.agent.host.base import BOX, Daemon, HostError, as_system_user, run
 from corral.agent.host.daemon_supervisor import listens, processes, start_detached, supervise
 from corral.agent.host.packages import Package
 from corral.agent.users.accounts import AccountChange
@@ -121,6 +121,10 @@ class BoxHost:
         """
         return () if self._has_one_user else sync_accounts(access, run, admin_homes=admin_homes)
 
+    def as_user(self, user: str) -> Sequence[str]:
+        """The words before a command that run it as this user of the system; empty if this machine has a single one."""
+        return () if self._has_one_user else as_system_user(user)
+
     def journal(self, programs: Sequence[str], fields: str) -> str:
         """Nothing: a machine of the box has no journal."""
         return ""
@@ -163,7 +167,7 @@ class BoxHost:
         if self._has_one_user and daemon.unit == "slurmdbd":
             run(("mariadb", "--no-defaults", "--user=root", f"--socket={DATABASE_SOCKET}", "-e", _NO_PASSWORD))
         if daemon.prepared_by:
-            run((daemon.prepared_by,))
+            run((*self._as_its_user(daemon), daemon.prepared_by))
         variables = ("env", *daemon.environment) if daemon.environment else ()
         command = (*self._as_its_user(daemon), *variables, *daemon.command, *daemon.foreground, *options)
         log = self._logs / f"{daemon.unit}.log"
@@ -176,9 +180,7 @@ class BoxHost:
         if self._has_one_user:  # MariaDB must run as root by name: the agent connects as root
             name = "root" if daemon.user == "mysql" else daemon.user
             return (AS_USER, name) if daemon.packaged else ()
-        if daemon.user == "root":
-            return ()
-        return ("setpriv", f"--reuid={daemon.user}", "--init-groups", "--regid", daemon.user, "--")
+        return () if daemon.user == "root" else as_system_user(daemon.user)
 
     def restart(self, daemon: Daemon, mark: Path | None = None) -> None:
         """Stop the daemon and its supervisor, then start them again. Raises HostError if they do not end."""

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from corral.agent import imds_firewall
 from corral.agent.file_install import HEADER, Placement, install
-from corral.agent.host.base import Daemon, HostError
+from corral.agent.host.base import Daemon, HostError, as_system_user
 from corral.agent.host.instance_store import mount_instance_store
 from corral.agent.host.lustre_client import (
     MODULES,
@@ -245,6 +245,10 @@ class Ec2Host:
     def sync_users(self, access: AccessPlan, admin_homes: str = HOMES) -> tuple[AccountChange, ...]:
         """Give this machine the accounts of the cluster's people; lock those of removed ones. Returns the changes."""
         return sync_accounts(access, self._run, self._root, admin_homes=admin_homes)
+
+    def as_user(self, user: str) -> Sequence[str]:
+        """The words before a command that run it as this user of the system."""
+        return as_system_user(user)
 
     def journal(self, programs: Sequence[str], fields: str) -> str:
         """The lines that these programs wrote into the system's journal since the last call, as JSON. Raises HostError.

@@ -42,6 +42,9 @@ _RESTART = """
 {variables}{checks}Restart=on-failure
 RestartSec=5
 {limits}"""
+# Debian 12's units of slurmctld and slurmdbd (22.05) name no user. They would start as root and write their logs into a
+# directory of slurm's, also through a link that slurm has put there.
+_USER = "User={user}\nGroup={user}\n"
 # A mount that fails at a boot is not tried again (systemd.mount(5)), and without it jobs would run on an empty /home.
 # The check fails then, and each restart wants the mount anew. With Requires=, an administrator's `umount` would end
 # the daemon.
@@ -193,7 +196,8 @@ def packaged_drop_in(daemon: Daemon) -> str:
     variables = "".join(f"Environment={variable}\n" for variable in daemon.environment)
     is_slurmd = daemon.waits_for_head
     checks += _EMPTY_SCOPES if is_slurmd else ""
-    checks += f"ExecStartPre=+{daemon.prepared_by}\n" if daemon.prepared_by else ""
+    checks += f"ExecStartPre={daemon.prepared_by}\n" if daemon.prepared_by else ""
+    variables += _USER.format(user=daemon.user) if daemon.user != "root" else ""
     limits = _limits(daemon) + (_NO_LIMIT if is_slurmd else "")
     service = _RESTART.format(variables=variables, checks=checks, limits=limits)
     return _DROP_IN.format(directories=" ".join(daemon.modes)) + after + service

@@ -10,6 +10,7 @@ from pathlib import Path
 from corral.agent import slurm
 from corral.agent.errors import AgentError
 from corral.agent.host.self_termination import LISTEN_EVERY_S, NodeLiveness, why_terminate
+from corral.agent.step_daemon import is_step_daemon
 
 _TIMEOUT_S = 5.0  # the watcher polls for notices at this interval
 _NOT_A_STEP = "infinity"
@@ -72,7 +73,7 @@ def answers(address: str) -> bool:
 
 
 def has_step(processes: Path = Path("/proc")) -> bool:
-    """True if a job step runs on this machine: each has a slurmstepd.
+    """True if a job step runs on this machine: each has a slurmstepd, which is root's, whatever others call theirs.
 
     With cgroups v2 slurmd keeps one more, `slurmstepd infinity`, which has no step.
     """
@@ -81,7 +82,7 @@ def has_step(processes: Path = Path("/proc")) -> bool:
 
 def _is_step(process: Path) -> bool:
     try:
-        if not (process / "comm").read_text(encoding="utf-8", errors="replace").startswith("slurmstepd"):
+        if not is_step_daemon(process):
             return False
         words = (process / "cmdline").read_text(encoding="utf-8", errors="replace").replace("\0", " ").split()
     except OSError:  # the process has ended

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from corral.agent.errors import AgentError
 from corral.agent.events import Event, EventLog
+from corral.agent.step_daemon import is_step_daemon, proc_lines, users_of
 from corral.agent.user_rights import KEYS
 from corral.agent.users.accounts import AccountAction, AccountChange, AccountFiles, account_changes
 from corral.agent.users.removed_jobs import remember_people
@@ -24,7 +25,6 @@ from corral.model.users import HOMES, AccessPlan
 _KILLS = 10  # a process may fork while it is looked for
 _FREE_KILLS = 5  # before everything of that person is stopped, also jobs
 _BETWEEN_S = 0.2  # a process may need a while to end
-_STEP_DAEMON = "slurmstepd"
 _PEOPLE = "/user.slice/"  # below it systemd lets people make control groups of their own, of any name
 _EVENTS = {AccountAction.ADD: Event.USER_ADDED, AccountAction.LOCK: Event.USER_REMOVED}
 
@@ -180,7 +180,7 @@ def _standing(uid: int, processes: Path) -> Iterator[int]:
     """The processes that are stopped and have this id in any way, as a program with the rights of its owner."""
     for entry in processes.iterdir():
         with suppress(OSError):
-            if entry.name.isdigit() and str(uid) in _users(entry) and _stat(entry)[0] == "T":
+            if entry.name.isdigit() and str(uid) in users_of(entry) and _stat(entry)[0] == "T":
                 yield int(entry.name)
 
 
@@ -232,35 +232,16 @@ def _is_of_job(process: Path, processes: Path) -> bool:
     People name their programs and control groups, and who was removed must not keep a process by such a name. Raises
     OSError.
     """
-    groups = (line.split(":", 2)[2] for line in _lines(process / "cgroup"))
+    groups = (line.split(":", 2)[2] for line in proc_lines(process / "cgroup"))
     if any("/job_" in group and not group.startswith(_PEOPLE) for group in groups):
         return True
     while process.name != "0":
-        if _is_step_daemon(process):
+        if is_step_daemon(process):
             return True
         process = processes / _stat(process)[1]
     return False
 
 
-def _is_step_daemon(process: Path) -> bool:
-    """Whether Slurm started it, as the user who started the agent: root. Raises OSError."""
-    if not (process / "comm").read_text(encoding="utf-8", errors="replace").startswith(_STEP_DAEMON):
-        return False
-    # The real user: the daemon of a step is now and then effectively the job's.
-    return _users(process)[0] == str(os.getuid())
-
-
-def _users(process: Path) -> list[str]:
-    """The real, the effective, the saved user, and that of files."""
-    *_, users = (line for line in _lines(process / "status") if line.startswith("Uid:"))
-    return users.split()[1:]
-
-
 def _stat(process: Path) -> list[str]:
     """The fields after "pid (comm)", from the state and the parent on: a name may contain spaces and brackets."""
     return (process / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-
-
-def _lines(file: Path) -> list[str]:
-    """The lines of a file of /proc. Names in it have any byte but a newline, which the kernel escapes or refuses."""
-    return file.read_text(encoding="utf-8", errors="replace").removesuffix("\n").split("\n")
