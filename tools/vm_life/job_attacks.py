@@ -72,7 +72,7 @@ ON_THE_HEAD = (
     Act("state of slurmctld", "ls /var/lib/corral/slurmctld"),
     Act("files of the database", f"ls {DATABASE_DIR}"),
     Act("configuration of slurmdbd", "cat /etc/slurm/slurmdbd.conf"),
-    Act("events of the cluster", ": >>/var/lib/corral/events.jsonl"),
+    Act("events of the cluster", "cat /var/lib/corral/events.jsonl || true >>/var/lib/corral/events.jsonl"),
     Act("account of one's own", "sacctmgr -i create account mine && sacctmgr -i delete account mine"),
     Act(
         "credentials endpoint of a node",

@@ -10,7 +10,7 @@ def is_step_daemon(process: Path) -> bool:
     """Whether Slurm started it, as the user who started the agent: root. Raises OSError."""
     if not (process / "comm").read_text(encoding="utf-8", errors="replace").startswith(_NAME):
         return False
-    # The real user: the daemon is now and then effectively the job's, and a program with setuid keeps its caller as real.
+    # The real user: the daemon is now and then effectively the job's, and a program with setuid keeps its caller's.
     return users_of(process)[0] == str(os.getuid())
 
 

@@ -9,6 +9,7 @@ import signal
 import socket as sockets
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -128,6 +129,18 @@ def test_an_attached_volume_is_mounted_once(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(MODULES)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["['vol-1'] ['fs-1'] ['fs-2']", "3"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, which becomes another user")
+def test_what_prepares_a_start_runs_as_the_daemons_user(host: BoxHost, made: Make) -> None:
+    """As on EC2. The daemon's directories belong to that user, who may have put links there."""
+    with tempfile.TemporaryDirectory() as work_dir:
+        Path(work_dir).chmod(0o777)
+        prepare = Path(work_dir) / "prepare"
+        prepare.write_text(f"#!/bin/sh\nid -un >{work_dir}/user\n")
+        prepare.chmod(0o755)
+        host.start(replace(made("exit 0"), user="daemon", prepared_by=str(prepare)))
+        assert (Path(work_dir) / "user").read_text() == "daemon\n"
 
 
 def test_a_daemon_gets_its_foreground_option_first(host: BoxHost, tmp_path: Path, made: Make) -> None:
