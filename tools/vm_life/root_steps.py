@@ -41,7 +41,7 @@ _RULE_AGAIN = f"mv /run/rule {SUDOERS}"
 # A program that root of a node leaves where the head finds it, and what it does there. /mnt is mounted for a moment.
 _ARCHIVER, _MOUNTED, _RAN = "/home/archiver", "/mnt/archiver", "/tmp/archiver-ran"  # noqa: S108
 _LEAVE_ARCHIVER = f"printf '#!/bin/sh\\ntouch {_RAN}\\n' >{_ARCHIVER}; chmod 755 {_ARCHIVER}"
-_MOUNT_ANOTHER = f"mount -t tmpfs -o mode=755 tmpfs /mnt; cp {_ARCHIVER} {_MOUNTED}"
+_MOUNT_ANOTHER = f"mount -t tmpfs -o mode=755 tmpfs /mnt; install -m 755 {_ARCHIVER} {_MOUNTED}"
 _WITHOUT_LIMITS = "/run/systemd/system/slurmdbd.service.d/zz-free.conf"
 _TAKE_LIMITS = (
     f"mkdir -p {_WITHOUT_LIMITS.rpartition('/')[0]}; "
