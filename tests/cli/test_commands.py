@@ -70,14 +70,14 @@ def test_output_has_no_styles_under_no_color(command: tuple[str, ...]) -> None:
     assert STYLES.findall(on_terminal(*command, NO_COLOR="1")) == []
 
 
-def complete(words: str) -> list[str]:
+def complete(words: str, cwd: Path = REPOSITORY) -> list[str]:
     environment = {
         **clean_environment(None),
         "_CORRAL_COMPLETE": "complete_bash",
         "COMP_WORDS": words,
         "COMP_CWORD": str(len(words.split(" ")) - 1),
     }
-    return corral(environment=environment).stdout.split()
+    return corral(environment=environment, cwd=cwd).stdout.splitlines()
 
 
 def test_commands_are_completed_without_loading_them() -> None:
@@ -87,6 +87,13 @@ def test_commands_are_completed_without_loading_them() -> None:
 @pytest.mark.parametrize("command", ["plan", "connect"])
 def test_environments_are_completed(command: str) -> None:
     assert complete(f"corral {command} d") == ["dev"]
+
+
+def test_a_name_that_a_shell_would_run_is_not_completed(tmp_path: Path) -> None:
+    (stacks := tmp_path / "stacks/cluster").mkdir(parents=True)
+    for name in ("dev", "dev$(touch owned)", "dev;id", "dev\x1b[2J"):
+        (stacks / f"Pulumi.{name}.yaml").touch()
+    assert complete("corral plan d", cwd=tmp_path) == ["dev"]
 
 
 def test_options_are_completed() -> None:

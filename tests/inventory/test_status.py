@@ -108,3 +108,15 @@ def test_what_has_no_price_makes_the_sums_incomplete() -> None:
         (),
         missing,
     )
+
+
+def test_a_machine_under_a_name_of_no_login_node_is_left_out_and_named() -> None:
+    one = replace(HEAD, id="i-7", tags={**OWN, "corral:login": "login-1"})
+    found = status(VPC, HEAD, one, replace(HEAD, id="i-8", tags={**OWN, "corral:login": "login-1 github.com"}))
+    assert (found.login, found.warnings) == (
+        (one,),
+        (
+            "i-8 is left out: its tag corral:login is 'login-1 github.com', which is not the name of a login node"
+            " - find out who tagged it, then end it or remove the tag",
+        ),
+    )

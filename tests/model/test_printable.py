@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from corral.model.printable import printable, printable_document
+from corral.model.printable import printable, printable_document, printable_lines
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,10 @@ from corral.model.printable import printable, printable_document
 )
 def test_text_becomes_one_printable_line(text: str, shown: str) -> None:
     assert printable(text) == shown
+
+
+def test_lines_stay_lines_and_as_long() -> None:
+    assert printable_lines("a\n\x1b[2J" + "x" * 100 + "\n") == "a\n" + r"\x1b[2J" + "x" * 100 + "\n"
 
 
 def test_all_texts_of_a_document_become_printable_and_stay_as_long() -> None:

@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from corral.model.tags import CLUSTER_TAG, base_tags, cluster_tags, launched_tags, resource_tag
+import pytest
+
+from corral.model.tags import CLUSTER_TAG, base_tags, cluster_tags, launched_tags, login_name, resource_tag
 
 MODULES = Path(__file__).parents[2] / "modules" / "corral"
 TAG = re.compile(r"\bcorral(-box)?:[a-z]+(?![a-z]*:)")  # a type token such as corral:aws:Network has a second colon
@@ -63,6 +65,24 @@ def test_launched_instances_carry_queue_and_offer() -> None:
         "corral:queue": "train",
         "corral:offer": "od-az1",
     }
+
+
+@pytest.mark.parametrize(
+    ("tags", "name"),
+    [
+        ({"corral:login": "login-1"}, "login-1"),
+        ({"corral:login": "login-12"}, "login-12"),
+        ({}, None),
+        ({"corral:login": "login-0"}, None),
+        ({"corral:login": "login-٣"}, None),
+        ({"corral:login": "login-1 github.com"}, None),
+        ({"corral:login": "login-1\n"}, None),
+        ({"corral:login": "l\n    ProxyCommand touch owned\nHost *"}, None),
+        ({"corral:login": "login-1", "corral:queue": "train"}, None),
+    ],
+)
+def test_a_login_node_has_the_name_that_corral_gives_or_none(tags: dict[str, str], name: str | None) -> None:
+    assert login_name(tags) == name
 
 
 def test_condition_keys_are_spelled_as_each_service_does() -> None:

@@ -105,10 +105,11 @@ def test_the_head_ends_only_instances_of_its_cluster() -> None:
     }
 
 
-def test_the_head_tags_only_while_it_launches_and_never_as_another_cluster() -> None:
+def test_the_head_tags_only_while_it_launches_and_never_as_another_cluster_or_a_login_node() -> None:
     assert statement(head_policy(ARNS), "TagWhileLaunching")["Condition"] == {
         "StringEquals": {"ec2:CreateAction": "RunInstances"},
         "StringEqualsIfExists": {"aws:RequestTag/corral:cluster": "dev"},
+        "Null": {"aws:RequestTag/corral:login": "true", "aws:RequestTag/corral:admins": "true"},
     }
 
 

@@ -225,6 +225,7 @@ def test_reserved_capacity_is_to_be_put_in() -> None:
         ("dev", {"bucket": "mine"}, "--bucket: 'mine' is not an S3 URL - write it like s3://bucket/prefix"),
         ("mixed", {"bucket": "s3://mine"}, "--bucket: 'mixed' has no data from S3 - remove it, or use another"),
         ("dev", {"notify": "me"}, "--notify: 'me' is not an email address - write it like a@b.example"),
+        ("dev", {"notify": "a@b.\x9b2Jx"}, r"--notify: 'a@b.\x9b2Jx' is not an email address - write it like a@b."),
         ("mixed", {"notify": "a@b.example"}, "--notify: 'mixed' has no budget - remove it, or use"),
     ],
 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from corral.inventory.resources import AwsResource, ResourceKind
+from corral.model.printable import escape
 from corral.model.tags import BASE_TAG, has_tag_filter
 
 TERMINAL_STATES = frozenset({"terminated", "shutting-down", "deleted", "deleting", "failed"})
@@ -121,8 +122,11 @@ def instance_of(item: Mapping[str, Any]) -> AwsResource:
 
 
 def tags_of(pairs: Any) -> Mapping[str, str]:
-    """The tags as a mapping, from the list of keys and values that most services give."""
-    return {pair["Key"]: pair["Value"] for pair in pairs}
+    """The tags as a mapping, from the list of keys and values that most services give.
+
+    As printable text: whoever may set tags would otherwise write to the terminals of people who list resources.
+    """
+    return {escape(pair["Key"]): escape(pair["Value"]) for pair in pairs}
 
 
 def _market(item: Mapping[str, Any]) -> str:

@@ -14,7 +14,8 @@ from corral.inventory.resource_cost import sum_per_month, usd_per_hour
 from corral.inventory.resources import AwsResource, ResourceKind
 from corral.inventory.scan import read_environment_resources, read_expiry
 from corral.model.node_names import fold, name_at
-from corral.model.tags import LOGIN_TAG, NODES_TAG, OFFER_TAG, QUEUE_TAG, is_head
+from corral.model.printable import printable
+from corral.model.tags import LOGIN_TAG, NODES_TAG, OFFER_TAG, QUEUE_TAG, is_head, login_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +35,8 @@ class InstanceGroup:
 class Status:
     """The status of an environment. `head`: None if there is no head instance. `login`: login nodes, by name.
 
-    `load_balancer`: what leads to them; None without one.
+    `misnamed`: machines tagged as login nodes, under names that corral gives none; they count as neither.
+    `load_balancer`: what leads to the login nodes; None without one.
     """
 
     cluster: str
@@ -44,12 +46,22 @@ class Status:
     cluster_is_up: bool
     head: AwsResource | None
     login: tuple[AwsResource, ...]
+    misnamed: tuple[AwsResource, ...]
     load_balancer: AwsResource | None
     groups: tuple[InstanceGroup, ...]
     file_systems: tuple[AwsResource, ...]
     ends_at: datetime | None
     base_usd_per_hour: Sum
     cluster_usd_per_hour: Sum
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """A line for each machine that is left out of the login nodes."""
+        return tuple(
+            f"{one.id} is left out: its tag {LOGIN_TAG} is '{printable(one.tags[LOGIN_TAG])}', which is not the name of"
+            " a login node - find out who tagged it, then end it or remove the tag"
+            for one in self.misnamed
+        )
 
     @property
     def usd_per_hour(self) -> Sum:
@@ -78,7 +90,8 @@ def find_status(
         base_is_up=any(resource.kind is ResourceKind.VPC for resource in of_base),
         cluster_is_up=bool(own),
         head=next((one for one in machines if is_head(one.tags)), None),
-        login=tuple(sorted((one for one in machines if LOGIN_TAG in one.tags), key=lambda one: one.tags[LOGIN_TAG])),
+        login=tuple(sorted((one for one in machines if login_name(one.tags)), key=lambda one: one.tags[LOGIN_TAG])),
+        misnamed=tuple(one for one in machines if LOGIN_TAG in one.tags and not login_name(one.tags)),
         load_balancer=next((one for one in own if one.kind is ResourceKind.LOAD_BALANCER), None),
         groups=group_instances([one for one in machines if QUEUE_TAG in one.tags], prices),
         file_systems=tuple(

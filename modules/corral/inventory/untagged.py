@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from corral.inventory.ec2_resources import tags_of
 from corral.inventory.resources import AwsResource, ResourceKind
 from corral.model.base import KEY_ALIASES
 from corral.model.signing import SIGNING_ALIASES
@@ -47,7 +48,8 @@ def _key_of(kms: Any, key: str) -> str | None:
 
     None if the key outlives its base.
     """
-    tags = {tag["TagKey"]: tag["TagValue"] for tag in kms.list_resource_tags(KeyId=key)["Tags"]}
+    found = kms.list_resource_tags(KeyId=key)["Tags"]
+    tags = tags_of({"Key": tag["TagKey"], "Value": tag["TagValue"]} for tag in found)
     name = tags.get("Name", "")
     if KEEP_TAG in tags:
         return None

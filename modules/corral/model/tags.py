@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from corral.model.enums import Market
@@ -23,6 +24,7 @@ FIXED_ID_TAG = "corral-box:id"  # in the box, the resource that a call creates g
 # Values of KEEP_TAG.
 KEEP_ARTEFACTS, KEEP_HOME, KEEP_KEY, KEEP_LUSTRE_GROUP = "artefacts", "home", "key", "lustre-group"
 KEEP_LUSTRE_PREFIX = "lustre-fs-"  # then the file system's name
+_LOGIN_NAME = re.compile("login-[1-9][0-9]{0,3}")
 
 
 def base_tags(own: Mapping[str, str], base: str) -> Mapping[str, str]:
@@ -38,6 +40,15 @@ def cluster_tags(own: Mapping[str, str], base: str, cluster: str) -> Mapping[str
 def is_head(tags: Mapping[str, str]) -> bool:
     """Whether an instance of a cluster with these tags is its head: it belongs to no queue and is no login node."""
     return QUEUE_TAG not in tags and LOGIN_TAG not in tags
+
+
+def login_name(tags: Mapping[str, str]) -> str | None:
+    """The name of the login node with these tags; None for another machine, and for a value that is no such name.
+
+    Whoever may set tags chooses the value, and it becomes a name in people's `~/.ssh/config`. A node is no login node.
+    """
+    name = tags.get(LOGIN_TAG, "")
+    return name if _LOGIN_NAME.fullmatch(name) and QUEUE_TAG not in tags else None
 
 
 def launched_tags(tags: Mapping[str, str], cluster: str, queue: str, offer: str) -> Mapping[str, str]:

@@ -1,6 +1,9 @@
 """The output directory of `corral render`. A manifest lists the files that corral wrote; others stay untouched.
 
 A file is corral's if it has the bytes that corral last wrote there, or those that it would write now.
+
+The directory may be a clone of somebody else's: its manifest and its links must not lead out of it. Whoever can write
+to it while the command runs is not kept from that.
 """
 
 from __future__ import annotations
@@ -8,10 +11,11 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 MANIFEST = ".corral-render.json"
 
@@ -60,9 +64,22 @@ class ForeignFiles(Exception):
         )
 
 
+class UnsafePath(Exception):
+    """A path that leads out of the directory; the text is a message for the user."""
+
+
 def compare(directory: Path, files: Mapping[str, str]) -> tuple[FileChange, ...]:
-    """The changes that writing these files would make, by path. Omits files that are not corral's."""
-    ours = set(_hashes(directory)) | set(files)
+    """The changes that writing these files would make, by path. Omits files that are not corral's.
+
+    Raises UnsafePath.
+    """
+    return _compare(directory, files, _hashes(directory))
+
+
+def _compare(directory: Path, files: Mapping[str, str], hashes: Mapping[str, list[str]]) -> tuple[FileChange, ...]:
+    ours = {*hashes, *files}
+    for path in sorted(ours):
+        _require_inside(directory, path)
     found = ((path, _read(directory / path)) for path in sorted(ours))
     changes = (FileChange(path=path, before=text, after=files.get(path)) for path, text in found)
     return tuple(change for change in changes if (change.before, change.after) != (None, None))
@@ -71,9 +88,10 @@ def compare(directory: Path, files: Mapping[str, str]) -> tuple[FileChange, ...]
 def write(directory: Path, files: Mapping[str, str]) -> tuple[FileChange, ...]:
     """Write these files, delete the others that corral wrote, and return the changes.
 
-    Raises ForeignFiles before anything is written. An interrupted write can be repeated.
+    Raises ForeignFiles or UnsafePath before anything is written. An interrupted write can be repeated.
     """
-    hashes, changes = _hashes(directory), compare(directory, files)
+    hashes = _hashes(directory)
+    changes = _compare(directory, files, hashes)
     foreign = [one.path for one in changes if one.change is not FileStatus.SAME and _is_foreign(one, hashes)]
     if foreign:
         raise ForeignFiles(directory, foreign)
@@ -110,12 +128,39 @@ def _hash(text: str) -> str:
 
 
 def _hashes(directory: Path) -> dict[str, list[str]]:
-    """The hashes of the files that corral wrote, by path; several after an interrupted write."""
+    """The hashes of the files that corral wrote, by path; several after an interrupted write. Raises UnsafePath."""
+    _require_inside(directory, MANIFEST)
     text = _read(directory / MANIFEST)
     try:
-        return dict(json.loads(text)["files"]) if text else {}
-    except (ValueError, KeyError, TypeError):
+        hashes = {path: [*map(str, found)] for path, found in json.loads(text)["files"].items()} if text else {}
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return {}  # a foreign manifest: no file is corral's
+    if outside := [path for path in hashes if not _is_below(path)]:
+        raise UnsafePath(
+            f"{directory / MANIFEST}: {outside[0]!r} is not the path of a file below {directory}"
+            " - corral did not write this list: nothing was written; remove it, or choose another directory"
+        )
+    return hashes
+
+
+def _is_below(path: str) -> bool:
+    """Whether this leads to a file below the directory, links aside, in the only way that corral writes it."""
+    parts = PurePosixPath(path).parts
+    return path.isprintable() and bool(parts) and "/".join(parts) == path and not {"/", ".."} & {*parts}
+
+
+def _require_inside(directory: Path, path: str) -> None:
+    """Raises UnsafePath if the file, or a directory on the way to it, is a link, a device, a pipe, or a socket."""
+    file = directory
+    for part in PurePosixPath(path).parts:
+        file = file / part
+        try:
+            mode = file.lstat().st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            what = "a link, which may lead elsewhere" if stat.S_ISLNK(mode) else "neither a file nor a directory"
+            raise UnsafePath(f"{file} is {what} - nothing was written; remove it, or choose another directory")
 
 
 def _write_hashes(directory: Path, hashes: Mapping[str, list[str]]) -> None:

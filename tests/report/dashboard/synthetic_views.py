@@ -105,6 +105,7 @@ def status() -> Status:
         head=None,
         load_balancer=None,
         login=(),
+        misnamed=(),
         groups=(group,),
         file_systems=(),
         ends_at=AT + timedelta(hours=5),

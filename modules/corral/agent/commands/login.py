@@ -35,7 +35,7 @@ from corral.agent.s3 import BucketStore
 from corral.agent.users import directory_sessions, logins
 from corral.model.enums import Role
 from corral.model.manifest import MANIFEST
-from corral.model.tags import LOGIN_TAG
+from corral.model.tags import LOGIN_TAG, login_name
 
 
 def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
@@ -93,6 +93,6 @@ def _watch(chosen: argparse.Namespace) -> None:
 
 def _name() -> str:
     """The name of this login node. Raises IdentityError."""
-    if name := imds_client.instance_tag(LOGIN_TAG):
+    if name := login_name({LOGIN_TAG: imds_client.instance_tag(LOGIN_TAG) or ""}):
         return name
-    raise IdentityError(f"this machine was not launched as a login node: it has no tag {LOGIN_TAG}")
+    raise IdentityError(f"this machine was not launched as a login node: no tag {LOGIN_TAG} with such a name")

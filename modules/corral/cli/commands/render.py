@@ -56,7 +56,7 @@ def render(
     """Write every file that a deployment would contain.
 
     Renders the files of Slurm, NCCL, jobs and user data without an account. Overwrites and removes only files that
-    corral wrote before; any other file in the way is an error (exit code 4).
+    corral wrote before; any other file in the way is an error (exit code 4), and so is a link in DIR (exit code 2).
     """
     _check_directory(out)
     spec = read_environment(find_environment(project, env), env)

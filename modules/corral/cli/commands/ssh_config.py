@@ -90,12 +90,14 @@ def _way_to(balancer: AwsResource, region: str, box_dir: Path | None) -> tuple[s
     ec2 = open_session(region, quick=True).client("ec2")
     interface = ec2.describe_network_interfaces(Filters=[described])["NetworkInterfaces"][0]
     words = (str(box_dir), interface["VpcId"], interface["PrivateIpAddress"], "22")
-    command = shlex.join([sys.executable, "-m", "corral.box.dial", *words])
+    command = shlex.join([sys.executable, "-P", "-m", "corral.box.dial", *words])
     return interface["PrivateIpAddress"], command.replace("%", "%%")
 
 
 def _box_proxy(env: str, name: str, project: Path, box_dir: Path) -> str:
     """The command that connects ssh to the sshd of a machine, as Session Manager's plugin would on AWS."""
     chosen = ("--to", name, "--project", str(project), "--box-dir", str(box_dir))
-    command = shlex.join([sys.executable, "-m", "corral.cli", "connect", env, *chosen, "--", "bash", "-c", TO_SSHD])
+    # `-P`: ssh starts it in any directory, such as a clone of somebody's that has a package `corral`.
+    program = (sys.executable, "-P", "-m", "corral.cli")
+    command = shlex.join([*program, "connect", env, *chosen, "--", "bash", "-c", TO_SSHD])
     return command.replace("%", "%%")  # ssh's own sign of a variable

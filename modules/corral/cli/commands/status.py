@@ -88,6 +88,8 @@ def _show_status(summary: EnvironmentSummary, box_dir: Path | None, *, as_json: 
         found = read_status(session, summary.name, summary.base, prices)
         head = open_head(found.head, session, box_dir)
         head_status, problem = _query_head(head, found)
+    for warning in found.warnings:
+        print_error(warning)
     if as_json:
         return show_json(status_document(found, head_status, problem))
     if clear:

@@ -13,6 +13,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from corral.cli.support import system_error_messages
+from corral.model.printable import printable_lines
 
 
 class ExitCode(IntEnum):
@@ -42,6 +43,7 @@ EXIT_CODES = {
     "corral.stacks.admission.AdmissionError": ExitCode.REFUSED,
     "corral.catalog.loader.suggestions.UnknownName": ExitCode.WRONG_INPUT,
     "corral.render.output_dir.ForeignFiles": ExitCode.REFUSED,
+    "corral.render.output_dir.UnsafePath": ExitCode.WRONG_INPUT,
     "corral.render.nearest_release.ReleaseError": ExitCode.WRONG_INPUT,
     "corral.inventory.live_stacks.UnreadableBackend": ExitCode.WRONG_INPUT,
 }
@@ -117,9 +119,12 @@ def _end_by_type(error: BaseException) -> int:
 
 
 def print_error(sentence: str, prefix: str = PREFIX) -> None:
-    """Prints the sentence to stderr with the prefix; does nothing if stderr is closed."""
+    """Prints the sentence to stderr with the prefix; does nothing if stderr is closed.
+
+    As printable text: it may quote a file of somebody else's project, its name, or what AWS returned.
+    """
     try:
-        print(f"{prefix}{sentence}", file=sys.stderr)  # noqa: T201
+        print(f"{prefix}{printable_lines(sentence)}", file=sys.stderr)  # noqa: T201
     except OSError:
         return
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from corral.cli.support.env_summary import EnvironmentSummary, read_summary
-from corral.cli.support.exit_codes import ExitCode, Failure
+from corral.cli.support.exit_codes import ExitCode, Failure, print_error
 from corral.cli.support.remote import HeadConnection, head_at
 from corral.cli.support.target_account import resolve_box_dir, use_account
 from corral.forecast.cost.catalog_prices import catalog_prices
@@ -39,6 +39,8 @@ def find_ways(
     use_account(in_box=in_box, box_directory=box_directory)
     prices = catalog_prices(summary.region, summary.catalog)
     found = read_status(open_session(summary.region, quick=True), summary.name, summary.base, prices)
+    for warning in found.warnings:
+        print_error(warning)
     head = {HEAD: found.head} if found.head else {}
     login = {one.tags[LOGIN_TAG]: one for one in found.login}
     if to is None and (login or head):

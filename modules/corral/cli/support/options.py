@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ from corral.cli.support.exit_codes import ExitCode, Failure
 from corral.cli.support.project import environment_names
 
 _LONGEST_S = 3650 * 86_400  # nothing is older than ten years, and there is no time before the year 1
+_STACK_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")  # Pulumi docs, "Stacks", "Create a stack"
 HELP_NAMES = {"help_option_names": ["-h", "--help"]}
 
 
@@ -60,8 +62,11 @@ def examples(*lines: str) -> str:
 
 
 def complete_environment(incomplete: str) -> list[str]:
-    """The project's environments that start with this text, for shell completion."""
-    return [name for name in environment_names() if name.startswith(incomplete)]
+    """The project's environments that start with this text, for shell completion.
+
+    Only names that Pulumi accepts: a shell puts them into a command line, and the project may be somebody else's.
+    """
+    return [name for name in environment_names() if name.startswith(incomplete) and _STACK_NAME.fullmatch(name)]
 
 
 Environment = Annotated[

@@ -1,4 +1,7 @@
-"""Writes to stdout for all commands: tables and text for people, or one JSON document. Asks for confirmation."""
+"""Writes to stdout for all commands: tables and text for people, or one JSON document. Asks for confirmation.
+
+All text is printable: much of it was written by others, such as tags of resources and files of a cloned project.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,22 @@ from contextlib import contextmanager
 from io import TextIOWrapper
 from typing import Any, Literal
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.segment import Segment
 
 from corral.cli.support.terminal import refuses_colour
+from corral.model.printable import printable_lines
+
+
+class _Printable:
+    """A part with the same styles and layout, in printable text: only rich itself writes sequences for terminals."""
+
+    def __init__(self, part: RenderableType) -> None:
+        self._part = part
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for text, style, control in console.render(self._part, options):
+            yield Segment(printable_lines(text), style, control)
 
 
 def show(parts: Iterable[RenderableType]) -> None:
@@ -21,7 +37,7 @@ def show(parts: Iterable[RenderableType]) -> None:
     console = _console()
     with console.capture() as captured:
         for part in parts:
-            console.print(part, crop=False)
+            console.print(_Printable(part), crop=False)
     text = captured.get()
     if not console.is_terminal:  # tables pad their lines with spaces
         text = "\n".join(line.rstrip() for line in text.split("\n"))
@@ -30,13 +46,21 @@ def show(parts: Iterable[RenderableType]) -> None:
 
 def show_json(document: Any) -> None:
     """Prints the document as indented JSON, keys in insertion order."""
-    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    lines = json.dumps(document, indent=2, ensure_ascii=False).split("\n")
+    sys.stdout.write("\n".join(map(_json_escaped, lines)) + "\n")
+
+
+def _json_escaped(line: str) -> str:
+    """The same JSON without characters that a terminal does not show: all of them are within strings."""
+    if line.isprintable():
+        return line
+    return "".join(one if one.isprintable() else json.dumps(one)[1:-1].replace("\x7f", "\\u007f") for one in line)
 
 
 def show_lines(lines: Iterable[str]) -> None:
-    """Prints lines of text verbatim."""
+    """Prints lines of text, without breaking long ones."""
     for line in lines:
-        sys.stdout.write(f"{line}\n")
+        sys.stdout.write(f"{printable_lines(line)}\n")
 
 
 def clear_screen() -> None:

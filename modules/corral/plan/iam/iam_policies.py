@@ -13,7 +13,7 @@ from corral.model.accounting_paths import accounting_backup_key
 from corral.model.deployed import LOG_STREAM, LOGIN_STREAMS
 from corral.model.history import history_prefix
 from corral.model.partitions import linked_service, partition_of, service_principal
-from corral.model.tags import CLUSTER_TAG, request_tag, resource_tag
+from corral.model.tags import ADMINS_TAG, CLUSTER_TAG, LOGIN_TAG, request_tag, resource_tag
 
 Statement = Mapping[str, Any]
 IAM_PATH = "/corral/"  # of the roles, profiles and boundary, so that policies name nothing of anybody else
@@ -345,6 +345,8 @@ def _launching(arns: ClusterArns) -> tuple[Statement, ...]:
                 "StringEquals": {"ec2:CreateAction": "RunInstances"},
                 # Another cluster's autoscaler, or its people, would take the machine for one of theirs.
                 "StringEqualsIfExists": {request_tag(CLUSTER_TAG): arns.cluster},
+                # People would log in to the machine, or be kept from it: a head launches nodes alone.
+                "Null": {request_tag(tag): "true" for tag in (LOGIN_TAG, ADMINS_TAG)},
             },
         ),
         _allow("PassCompute", ["iam:PassRole"], [arns.compute_role], _passed_to(service_principal("ec2", arns.region))),

@@ -93,7 +93,7 @@ def _check_endpoints(network: NetworkSpec) -> Iterator[SpecFinding]:
 
 def _check_notify(budget: BudgetSpec) -> Iterator[SpecFinding]:
     for number, address in enumerate(budget.notify):
-        if not _EMAIL.fullmatch(address):
+        if not _EMAIL.fullmatch(address) or not address.isprintable():
             yield SpecFinding(
                 ("budget", "notify", number), f"{address!r} is not an email address", "write it like a@b.example"
             )

@@ -53,7 +53,7 @@ def name_problem(name: str) -> SpecProblem | None:
 def s3_problem(url: str) -> SpecProblem | None:
     """Return why jobs and file systems cannot use this bucket or prefix; None if they can."""
     found = _S3_URL.fullmatch(url)
-    if found is None or ".." in found["bucket"]:
+    if found is None or ".." in found["bucket"] or not url.isprintable():
         return SpecProblem(f"{url!r} is not an S3 URL", "write it like s3://bucket/prefix")
     if _PATTERNS & set(url):
         return SpecProblem(f"{url!r} contains *, ? or $, which IAM policies expand", "use a prefix without them")
