@@ -22,7 +22,7 @@ from corral.spec.models.image import ImageSpec, resolve_image
 from corral.spec.models.lustre import LustreSpec
 from corral.spec.rules import lustre_rules, tag_rules
 from corral.spec.rules.cluster_rules import image_problem
-from corral.spec.rules.name_rules import name_problem
+from corral.spec.rules.name_rules import name_problem, s3_problem
 from corral.spec.rules.tag_rules import looks_secret, names_secret
 from corral.spec.spec_errors import SpecErrors, SpecFinding, SpecProblem, path_of
 from corral.spec.validation_context import ValidationContext
@@ -100,6 +100,12 @@ def test_whether_there_is_a_secret_is_no_secret(value: str) -> None:
 @pytest.mark.parametrize("name", ["a", "dev", "h100-16", "a--b", "a" * 28])
 def test_a_name_that_all_of_aws_slurm_and_dns_take(name: str) -> None:
     assert name_problem(name) is None
+
+
+@pytest.mark.parametrize("character", ["\x1b", "\x07", "\x9b", "\u202e", "\u200b"])
+def test_a_prefix_that_controls_a_terminal_is_refused(character: str) -> None:
+    url = f"s3://bucket/a{character}b"
+    assert s3_problem(url) == SpecProblem(f"{url!r} is not an S3 URL", "write it like s3://bucket/prefix")
 
 
 def test_a_machine_of_another_architecture_cannot_boot_the_image() -> None:

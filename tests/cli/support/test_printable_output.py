@@ -55,6 +55,8 @@ def test_a_document_is_printable_and_keeps_its_texts(capsys: pytest.CaptureFixtu
 def test_what_a_clone_names_its_files_is_printable(tmp_path: Path, env: str) -> None:
     shutil.copytree(REPOSITORY / "stacks", tmp_path / "stacks")
     (tmp_path / "stacks/cluster/Pulumi.train\x1b[2J.yaml").write_text("config: {}\n")
-    (tmp_path / "stacks/cluster/Pulumi.dev.yaml").write_text('config: {aws:region: us-east-1, "a\\e[2J": 1}\n')
+    (tmp_path / "stacks/cluster/Pulumi.dev.yaml").write_text(
+        'config: {aws:region: us-east-1, corral-cluster:spec: {"a\\x9b2J": 1}}\n'
+    )
     done = corral("plan", env, cwd=tmp_path)
     assert (done.returncode, done.stderr.replace("\n", "").isprintable()) == (2, True)

@@ -184,10 +184,6 @@ def _wrong_bucket(bucket: str | None, shipped: EnvironmentTemplate | None) -> It
         return
     if problem := s3_problem(bucket):
         yield SpecError(file="", path="--bucket", message=problem.message, fix=problem.fix)
-    elif not bucket.isprintable():
-        yield SpecError(
-            file="", path="--bucket", message=f"{bucket!r} is not an S3 URL", fix="write it like s3://bucket/prefix"
-        )
     if shipped and shipped.bucket is None:
         yield SpecError(
             file="",
