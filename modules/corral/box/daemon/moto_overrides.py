@@ -6,7 +6,7 @@ import os
 
 from corral.box.account import ACCOUNT
 from corral.box.api import budgets, efs, elbv2, fsx, iam, kms, route53, s3, service_quotas, ssm, sts, tagging
-from corral.box.daemon import judged_action
+from corral.box.daemon import authorized_action
 from corral.box.ec2 import actions
 
 
@@ -26,4 +26,4 @@ def install() -> None:
     sts.install()
     tagging.install()
     service_quotas.install()
-    judged_action.install()
+    authorized_action.install()

@@ -25,8 +25,8 @@ from corral.box.api.service_quotas import QuotaError
 from corral.box.api.sts import UnknownRole, role_session
 from corral.box.api_calls import Call, CallLog, find_error_code, identify_call, known_action
 from corral.box.api_errors import ApiError, HttpResponse
+from corral.box.daemon.authorized_action import authorized
 from corral.box.daemon.daemon_process import INVALID_REQUEST
-from corral.box.daemon.judged_action import judged
 from corral.box.daemon.new_resources import NewResources
 from corral.box.daemon.request_guard import CONTROL, reason_to_refuse
 from corral.box.daemon.rpc_cbor import answer_in_protocol
@@ -106,7 +106,7 @@ class WsgiApp:
             self._new.check(call, body)
             if call.service == pricing.NAME:
                 return pricing.answer_call(environ)
-            with judged(call.action), tagging.deletions_noticed(call):
+            with authorized(call.action), tagging.deletions_noticed(call):
                 answer = Response.from_app(self._moto, environ, buffered=True)
             if _is_web_page(answer, call):
                 raise NotImplementedError(f"{environ['REQUEST_METHOD']} {environ.get('PATH_INFO')}")

@@ -1,4 +1,4 @@
-"""moto does what the box has judged. A request can name several actions, and the two need not read the same one."""
+"""moto does what the box has authorized. A request can name several actions, and the two need not read the same one."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from moto.core.responses import BaseResponse
 
 from corral.box.api_errors import ApiError
 
-_JUDGED: ContextVar[str] = ContextVar("judged", default="")
+_AUTHORIZED: ContextVar[str] = ContextVar("authorized", default="")
 
 
 @contextmanager
-def judged(action: str) -> Iterator[None]:
+def authorized(action: str) -> Iterator[None]:
     """Within it, moto refuses to do another action with InvalidAction."""
-    token = _JUDGED.set(action)
+    token = _AUTHORIZED.set(action)
     try:
         yield
     finally:
-        _JUDGED.reset(token)
+        _AUTHORIZED.reset(token)
 
 
 def install() -> None:
@@ -30,7 +30,7 @@ def install() -> None:
 
     def compared(self: Any) -> str:
         found: str = find(self)
-        wanted = _JUDGED.get()
+        wanted = _AUTHORIZED.get()
         if wanted and found != wanted:
             raise ApiError("InvalidAction", f"The call names two actions, {wanted} and {found}.")
         return found
