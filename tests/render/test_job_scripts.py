@@ -288,17 +288,21 @@ class FakeSlurm:
         return file
 
     def run(
-        self, script: str, *arguments: str, plan: ClusterPlan | None = None, **more: str
+        self, script: str, *arguments: str, plan: ClusterPlan | None = None, at: Path | None = None, **more: str
     ) -> subprocess.CompletedProcess[str]:
-        """The finished script, with srun's arguments in the file `srun.log`. `plan`: None for the p4d machines."""
+        """The finished script, with srun's arguments in the file `srun.log`. `plan`: None for the p4d machines.
+
+        `at`: another path of the directory.
+        """
         plan = plan or dev(train())
         text = job_files(plan)[f"jobs/{plan.queues[0].name}/{script}.sbatch"]
         text = text.replace("/opt/corral/bin/rank-order", str(self.directory / "bin/rank-order"))
         (self.directory / script).write_text(text)
         path = f"{self.directory / 'bin'}:{os.environ['PATH']}"
-        environment = {"PATH": path, "HOME": str(self.directory), **ENVIRONMENT, **more}
+        where = at or self.directory
+        environment = {"PATH": path, "HOME": str(self.directory), "PWD": str(where), **ENVIRONMENT, **more}
         command = ["bash", script, *arguments]
-        return subprocess.run(command, cwd=self.directory, env=environment, capture_output=True, text=True, timeout=30)
+        return subprocess.run(command, cwd=where, env=environment, capture_output=True, text=True, timeout=30)
 
     def srun_lines(self, beginning: str) -> list[str]:
         """The lines of srun.log with this beginning, without it."""
@@ -485,13 +489,84 @@ def test_each_array_task_has_its_own_directory(slurm: FakeSlurm) -> None:
 def test_steps_are_recorded_in_a_directory_of_the_jobs_own(slurm: FakeSlurm) -> None:
     slurm.run("torchrun", "train.py")
     directory = slurm.directory / ".corral/steps/17"
-    found = [*slurm.srun_lines("CORRAL_STEP_DIR="), *slurm.srun_lines("PYTHONPATH="), oct(directory.stat().st_mode)]
-    assert found == [str(directory), str(directory), "0o40700"]
+    assert slurm.srun_lines("CORRAL_STEP_DIR=") == [str(directory)]
+    above = (directory, *directory.parents[:2], *directory.glob("python.*"))
+    assert [f"{one.stat().st_mode:o}" for one in above] == ["40700"] * 4
+
+
+def test_the_module_that_records_steps_has_a_path_that_nobody_guesses(slurm: FakeSlurm) -> None:
+    """On the other nodes of a job, or later, the directory of this name may be somebody else's."""
+    found = []
+    for _ in range(2):
+        slurm.run("torchrun", "train.py")
+        found += slurm.srun_lines("PYTHONPATH=")
+    known = re.escape(str(slurm.directory / ".corral/steps/17"))
+    assert [bool(re.fullmatch(rf"{known}/python\.\w{{12}}", one)) for one in found] == [True, True]
+    assert found[0] != found[1]
+
+
+def test_steps_are_recorded_where_the_jobs_directory_is_and_not_at_a_link_to_it(slurm: FakeSlurm) -> None:
+    """Whoever made the link could let it lead elsewhere."""
+    link = slurm.directory / "link"
+    link.symlink_to(slurm.directory)
+    slurm.run("torchrun", "train.py", at=link)
+    assert slurm.srun_lines("CORRAL_STEP_DIR=") == [f"{slurm.directory}/.corral/steps/17"]
+
+
+STEP_DIRECTORIES = (".corral", ".corral/steps", ".corral/steps/17")
+
+
+def refused(slurm: FakeSlurm, part: str) -> None:
+    """Run a job that records nothing because of this directory, and takes no module from there."""
+    done = slurm.run("torchrun", "train.py", CORRAL_STEP_DIR=str(slurm.directory / ".corral/steps/17"))
+    message = f"corral: steps are not recorded: {slurm.directory}/{part} is no directory of yours that you alone can"
+    assert (done.returncode, done.stderr) == (0, f"{message} write to\n")
+    assert [*slurm.srun_lines("CORRAL_STEP_DIR="), *slurm.srun_lines("PYTHONPATH=")] == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user's directory needs root: run the tests as root")
+@pytest.mark.parametrize("part", STEP_DIRECTORIES)
+def test_a_directory_that_another_user_made_first_gets_no_steps_and_gives_no_module(
+    slurm: FakeSlurm, part: str
+) -> None:
+    directory = slurm.directory / ".corral/steps/17"
+    directory.mkdir(parents=True, mode=0o700)
+    for one in (directory, *directory.parents[:2]):
+        one.chmod(0o700)
+    os.chown(slurm.directory / part, 65534, 65534)
+    refused(slurm, part)
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o1777])
+@pytest.mark.parametrize("part", STEP_DIRECTORIES)
+def test_a_directory_that_others_can_write_to_gets_no_steps_and_gives_no_module(
+    slurm: FakeSlurm, part: str, mode: int
+) -> None:
+    directory = slurm.directory / ".corral/steps/17"
+    directory.mkdir(parents=True)
+    for one in (directory, *directory.parents[:2]):
+        one.chmod(0o700)
+    (slurm.directory / part).chmod(mode)
+    refused(slurm, part)
+
+
+@pytest.mark.parametrize("part", STEP_DIRECTORIES)
+def test_nothing_is_written_through_a_link_that_somebody_left(slurm: FakeSlurm, part: str) -> None:
+    own = slurm.directory / "own"
+    own.mkdir(mode=0o700)
+    link = slurm.directory / part
+    link.parent.mkdir(parents=True, exist_ok=True)
+    for one in (*link.parents,)[: part.count("/")]:
+        one.chmod(0o700)
+    link.symlink_to(own)
+    refused(slurm, part)
+    assert [one for one in own.rglob("*") if one.is_file()] == []
 
 
 def test_a_jobs_own_path_of_python_modules_stays_behind_it(slurm: FakeSlurm) -> None:
     slurm.run("torchrun", "train.py", PYTHONPATH="/scratch/python")
-    assert slurm.srun_lines("PYTHONPATH=") == [f"{slurm.directory}/.corral/steps/17:/scratch/python"]
+    first, second = slurm.srun_lines("PYTHONPATH=")[0].split(":")
+    assert (Path(first).parent, second) == (slurm.directory / ".corral/steps/17", "/scratch/python")
 
 
 def test_the_output_of_a_job_can_be_found(slurm: FakeSlurm) -> None:

@@ -227,6 +227,15 @@ def test_a_link_at_the_file_is_not_followed(tmp_path: Path) -> None:
     assert (tmp_path / "other").read_text() == "mine"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user's directory needs root: run the tests as root")
+def test_a_directory_of_another_user_gets_no_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.chown(tmp_path, 65534, 65534)
+    with StepRecorder(tmp_path) as steps:
+        steps.end_step()
+    error = f"corral_step: {tmp_path} is another user's; steps are not recorded\n"
+    assert ([*tmp_path.iterdir()], capsys.readouterr().err) == ([], error)
+
+
 def test_a_killed_process_leaves_whole_lines_and_the_next_one_continues_them(tmp_path: Path) -> None:
     for _ in range(3):
         process = run(LONG_RUN, tmp_path)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -298,6 +300,70 @@ def test_of_an_answer_without_end_only_the_beginning_is_read(tmp_path: Path, mon
     with pytest.raises(JobReadError, match="too long"):
         read_as_user(os.geteuid(), tmp_path, 0)
     assert len(written.read_text()) <= 2
+
+
+# A program in the reader's process gives its pipe to another one, which its user lets run.
+KEEPS_THE_PIPE = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    time.sleep(20)
+    os._exit(0)
+print({page!r}, end="", flush=True)
+"""
+# Another process of the user traces the reader's: its end is then the tracer's first. 0x4206: PTRACE_SEIZE
+TRACED = """
+import ctypes, os, time
+reader = os.getpid()
+if os.fork() == 0:
+    os.setsid()
+    os.close(1)
+    failed = ctypes.CDLL(None).ptrace(0x4206, reader, None, None)
+    open({started!r}, "w").write(str(failed))
+    time.sleep(20)
+    os._exit(0)
+time.sleep(20)
+"""
+
+
+def seconds_until_refused(directory: Path) -> float:
+    began = time.monotonic()
+    with pytest.raises(JobReadError, match="not read within"):
+        read_as_user(os.geteuid(), directory, 0)
+    return time.monotonic() - began
+
+
+def test_a_user_who_keeps_the_readers_pipe_keeps_nobody_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(user_reader, "_TIMEOUT_S", 2.0)
+    page = to_line(StepPage(ranks=(), next=None, variables={}))
+    reader_that_runs(KEEPS_THE_PIPE.format(page=page), tmp_path, monkeypatch)
+    assert seconds_until_refused(tmp_path) < 10
+
+
+@pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
+def test_a_user_who_traces_the_reader_keeps_nobody_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(user_reader, "_TIMEOUT_S", 2.0)
+    started = tmp_path / "started"
+    reader_that_runs(TRACED.format(started=str(started)), tmp_path, monkeypatch)
+    assert (seconds_until_refused(tmp_path) < 10, started.read_text()) == (True, "0")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user's process needs root: run the tests as root")
+@pytest.mark.usefixtures("system_python")
+def test_until_its_program_runs_the_reader_is_roots(public_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user who stops all own processes all the time met one start in thirty before its program ran."""
+    started: list[dict[str, Any]] = []
+    start = subprocess.Popen
+
+    def recorded(command: Any, **options: Any) -> Any:
+        started.append(options)
+        return start(command, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", recorded)
+    read_as_user(NOBODY, public_path, 0)
+    assert [{*options} & {"user", "group", "extra_groups", "preexec_fn"} for options in started] == [set()]
 
 
 def test_the_reader_has_no_variable_of_roots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,15 +1,17 @@
 """Have a job's files read by a process of the job's user, so that no link leads root where the user may not read.
 
-That process is the user's: they may stop it or write its answer themselves. So the answer has a time and a size limit,
-and only a record of the right shape is accepted. It says nothing that the user could not write into the files, too.
+That process is the user's: they may stop it, trace it, keep its pipe, or write its answer themselves. So root waits for
+nothing of it without a limit, and only a record of the right shape and size is accepted. It says nothing that the user could not write into the files, too.
 """
 
 import os
 import pwd
+import select
 import subprocess
 import sys
-import threading
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 
@@ -23,6 +25,7 @@ from corral.model.serialization import from_json
 
 _TIMEOUT_S = 25.0  # a file system that hangs must not hang the head
 _RECENT_TIMEOUT_S = 5.0  # on a node, which may have several jobs
+_END_S = 1.0  # in which a killed process ends
 _MOST_BYTES = 2 << 20
 _LONGEST = 2000  # characters; a reason may name three paths
 
@@ -49,28 +52,26 @@ def _answer(uid: int, directory: Path, option: str, *, timeout_s: float, start: 
     command = (sys.executable, "-I", str(Path(entry_point.__file__)), "read-job", option, str(directory))
     try:
         # Only root can be another user; a box without other users runs everything as one.
-        identity = _identity(uid) if os.geteuid() == 0 != uid else {}
+        identity = _identity(uid) if os.geteuid() == 0 != uid else ()
         reader = subprocess.Popen(
-            command,
+            (*identity, *command),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd="/",
             env={"PATH": "/usr/bin:/bin"},
-            **identity,  # type: ignore[call-overload]
         )
     except (OSError, KeyError, subprocess.SubprocessError) as error:
         raise JobReadError(f"no process of user {uid} could be started: {error}") from error
-    timer = threading.Timer(timeout_s, reader.kill)
-    timer.start()
+    assert reader.stdout is not None
     try:
-        text = reader.stdout.read(_MOST_BYTES + 1)
+        text = _read(reader.stdout.fileno(), time.monotonic() + timeout_s)
     finally:
-        timer.cancel()
         reader.kill()
         reader.stdout.close()
-        reader.wait()
-    if len(text) > _MOST_BYTES or not text:
+        with suppress(subprocess.TimeoutExpired):  # a process that its user traces ends for us when they let it
+            reader.wait(_END_S)
+    if not text:
         raise JobReadError(f"{directory} was not read within {timeout_s:.0f} s, or its answer is too long")
     try:
         page = from_json(StepPage, text.decode(errors="replace"))
@@ -78,6 +79,23 @@ def _answer(uid: int, directory: Path, option: str, *, timeout_s: float, start: 
     except ValueError as error:
         raise JobReadError(f"what the process of user {uid} answered is no record of steps") from error
     return page
+
+
+def _read(pipe: int, deadline: float) -> bytes:
+    """All that comes until the end of the file. Empty if it is too long, or does not end by then.
+
+    The end of the process is not the end of the file: its user may hold a copy of the pipe (pidfd_getfd(2)).
+    """
+    poll = select.poll()
+    poll.register(pipe, select.POLLIN)
+    text = bytearray()
+    while len(text) <= _MOST_BYTES and (left := deadline - time.monotonic()) > 0:
+        if poll.poll(left * 1000):
+            part = os.read(pipe, 65536)
+            if not part:
+                return bytes(text)
+            text += part
+    return b""
 
 
 def _check(page: StepPage, start: int) -> None:
@@ -95,7 +113,11 @@ def _check(page: StepPage, start: int) -> None:
             raise ValueError("a number is too large")
 
 
-def _identity(uid: int) -> dict[str, object]:
+def _identity(uid: int) -> tuple[str, ...]:
+    """A command that becomes this user and runs another one.
+
+    With `user=` Popen would wait for a process of the user, which they may stop before it runs its program.
+    """
     person = pwd.getpwuid(uid)
-    groups = os.getgrouplist(person.pw_name, person.pw_gid)
-    return {"user": uid, "group": person.pw_gid, "extra_groups": groups}
+    groups = ",".join(map(str, os.getgrouplist(person.pw_name, person.pw_gid)))
+    return ("setpriv", f"--reuid={uid}", f"--regid={person.pw_gid}", f"--groups={groups}")

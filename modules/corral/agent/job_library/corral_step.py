@@ -264,7 +264,13 @@ class _StepFile:
 
     def _open(self) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-        self._descriptor = os.open(self._path, flags, 0o600)
+        directory = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            if os.fstat(directory).st_uid != os.geteuid():  # as at the same path of another node's own disk
+                raise PermissionError(f"{self._path.parent} is another user's")
+            self._descriptor = os.open(self._path.name, flags, 0o600, dir_fd=directory)
+        finally:
+            os.close(directory)
         # A process that was killed while it wrote may have left a part of a line.
         os.write(self._descriptor, b"\n" + _line(self._header).encode())
 
