@@ -54,7 +54,7 @@ while True:
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
     """A cluster whose node train-1 is up."""
     directory = tmp_path_factory.mktemp("jupyter")
-    (directory / "home").mkdir()
+    (directory / "home").mkdir(mode=0o700)  # as homes of people
     (directory / "page.py").write_text(PAGE)
     with slurms.running_cluster_with_nodes(dev(train(max_nodes=1), slurm_version="22.05"), directory) as controller:
         slurms.must(controller.run("srun", "true"))

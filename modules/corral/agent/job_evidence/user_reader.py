@@ -1,7 +1,8 @@
 """Have a job's files read by a process of the job's user, so that no link leads root where the user may not read.
 
 That process is the user's: they may stop it, trace it, keep its pipe, or write its answer themselves. So root waits for
-nothing of it without a limit, and only a record of the right shape and size is accepted. It says nothing that the user could not write into the files, too.
+nothing of it without a limit, and only a record of the right shape and size is accepted. It says nothing that the user
+could not write into the files, too.
 """
 
 import os
