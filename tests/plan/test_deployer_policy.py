@@ -112,6 +112,9 @@ HERE = "arn:aws:{}:ap-southeast-2:123456789012:{}"
 OURS = {"aws:resourcetag/corral:base": "b"}
 NAMED = {"kms:resourcealiases": "alias/theirs"}
 ZONE = "arn:aws:route53:::hostedzone/Z1"
+STATES = "arn:aws:s3:::corral-state-123456789012-ap-southeast-2"
+VPC = {"route53:vpcs": ("VPCId=vpc-theirs,VPCRegion=ap-southeast-2",)}
+FAR_VPC = {"route53:vpcs": ("VPCId=vpc-theirs,VPCRegion=us-east-1",)}
 
 
 @pytest.mark.parametrize(
@@ -136,10 +139,36 @@ ZONE = "arn:aws:route53:::hostedzone/Z1"
         ("route53:ListResourceRecordSets", ZONE, {}, True),
         ("route53:ChangeResourceRecordSets", ZONE, {CHANGED: "www.example.com"}, False),
         ("sns:Unsubscribe", "*", {}, True),
+        ("sns:Unsubscribe", "*", {"aws:requestedregion": "us-east-1"}, False),
+        ("route53:CreateHostedZone", "*", VPC, True),
+        ("route53:CreateHostedZone", "*", FAR_VPC, False),
+        ("route53:AssociateVPCWithHostedZone", ZONE, VPC, True),
+        ("route53:AssociateVPCWithHostedZone", ZONE, FAR_VPC, False),
+        ("route53:DisassociateVPCFromHostedZone", ZONE, VPC, False),
+        ("ec2:DeleteSubnetCidrReservation", "*", {}, True),
+        ("ec2:CreateSubnetCidrReservation", HERE.format("ec2", "subnet/subnet-1"), {}, False),
+        ("ec2:CreateVpcEndpoint", HERE.format("ec2", "vpc-endpoint/*"), {}, True),
+        ("ec2:CreateVpcEndpoint", HERE.format("ec2", "vpc/vpc-1"), {}, False),
+        ("ec2:CreateVpcEndpoint", HERE.format("ec2", "vpc/vpc-1"), OURS, True),
+        ("ec2:CreateVpcEndpoint", HERE.format("ec2", "route-table/rtb-1"), {}, False),
+        ("ec2:CreateVpcEndpoint", HERE.format("ec2", "subnet/subnet-1"), {}, False),
+        ("ec2:CreateVpcEndpoint", HERE.format("ec2", "security-group/sg-1"), {}, False),
+        ("ec2:CreateVolume", HERE.format("ec2", "volume/*"), {}, True),
+        ("ec2:CreateVolume", "arn:aws:ec2:ap-southeast-2::snapshot/snap-1", {}, False),
+        ("ec2:RunInstances", "arn:aws:ec2:ap-southeast-2::snapshot/snap-1", {}, True),
+        ("ec2:RunInstances", HERE.format("ec2", "network-interface/*"), {}, True),
+        ("ec2:RunInstances", HERE.format("ec2", "network-interface/eni-1"), {}, False),
+        ("ec2:RunInstances", HERE.format("ec2", "network-interface/eni-1"), OURS, True),
+        ("kms:EnableKeyRotation", HERE.format("kms", "key/1"), {}, True),
+        ("kms:EnableKeyRotation", HERE.format("kms", "key/1"), NAMED, False),
+        ("kms:EnableKeyRotation", HERE.format("kms", "key/1"), {**NAMED, **OURS}, True),
+        ("s3:PutEncryptionConfiguration", STATES, {}, False),
+        ("s3:TagResource", STATES, {}, False),
+        ("s3:UntagResource", STATES, {}, False),
     ],
 )
 def test_what_a_deployer_may_do_with_what_is_not_corrals_and_no_more(
-    action: str, resource: str, context: dict[str, str], allowed: bool
+    action: str, resource: str, context: dict[str, Any], allowed: bool
 ) -> None:
     """What docs/security.md says remains. The calls that are refused are the next ones that would do harm."""
     required = RequiredAction(
@@ -182,7 +211,15 @@ def test_the_states_can_be_written_and_their_history_cannot_be_removed() -> None
         {
             "Sid": "StateStays",
             "Effect": "Deny",
-            "Action": ["s3:DeleteBucket*", "s3:DeleteObjectVersion", "s3:PutBucket*", "s3:PutLifecycleConfiguration"],
+            "Action": [
+                "s3:DeleteBucket*",
+                "s3:DeleteObjectVersion",
+                "s3:PutBucket*",
+                "s3:PutEncryptionConfiguration",
+                "s3:PutLifecycleConfiguration",
+                "s3:TagResource",
+                "s3:UntagResource",
+            ],
             "Resource": [bucket, f"{bucket}/*"],
         },
     )

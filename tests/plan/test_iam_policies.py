@@ -360,8 +360,60 @@ def test_the_head_launches_into_reservations_that_its_templates_name_and_no_othe
     ]
 
 
-BOUNDARY = boundary_policy("us-east-1", "123456789012")
+@pytest.mark.parametrize(
+    ("interface", "allowed"), [("*", True), ("eni-1", False)], ids=["a new one", "one that exists"]
+)
+@pytest.mark.parametrize("policy", [head_policy(ARNS), boundary_policy("us-east-1", "123456789012")])
+def test_a_head_launches_with_new_interfaces_alone(policy: Any, interface: str, allowed: bool) -> None:
+    here = {"aws:requestedregion": "us-east-1", "ec2:launchtemplate": f"{EC2}:launch-template/lt-1"}
+    found = is_allowed(policy, "ec2:RunInstances", f"{EC2}:network-interface/{interface}", **here)
+    assert found == allowed
+
+
+WEST = boundary_policy("eu-west-1", "123456789012")
 ROLE = "arn:aws:iam::123456789012:role"
+
+
+@pytest.mark.parametrize("region", ["us-east-1", "eu-central-1"])
+@pytest.mark.parametrize(
+    ("action", "resource", "context"),
+    [
+        ("secretsmanager:GetSecretValue", "arn:aws:secretsmanager:{}:123456789012:secret:theirs-AbCdEf", {}),
+        ("ec2:RunInstances", "arn:aws:ec2:{}:123456789012:instance/*", {}),
+        (
+            "ec2:TerminateInstances",
+            "arn:aws:ec2:{}:123456789012:instance/i-1",
+            {"ec2:resourcetag/corral:cluster": "prod"},
+        ),
+        ("ecr:BatchGetImage", "arn:aws:ecr:{}:123456789012:repository/theirs", {}),
+        ("s3:GetObject", "arn:aws:s3:::theirs/1", {}),
+    ],
+)
+def test_a_role_of_another_region_than_iams_reaches_no_other_region(
+    action: str, resource: str, context: dict[str, str], region: str
+) -> None:
+    """us-east-1 is where IAM and Route 53 check their requests, and where others live as well."""
+    where = {one: {"aws:requestedregion": one, **context} for one in (region, "eu-west-1")}
+    found = {one: is_allowed(WEST, action, resource.format(one), **keys) for one, keys in where.items()}
+    assert found == {region: False, "eu-west-1": True}
+
+
+@pytest.mark.parametrize("region", ["us-east-1", "eu-west-1"])
+@pytest.mark.parametrize(
+    ("action", "resource", "context"),
+    [
+        ("route53:ListResourceRecordSets", "arn:aws:route53:::hostedzone/Z1", {}),
+        ("iam:PassRole", f"{ROLE}/corral/identity-compute-1", {"iam:passedtoservice": "ec2.amazonaws.com"}),
+        ("sts:AssumeRole", f"{ROLE}/corral/identity-job-1", {}),
+    ],
+)
+def test_a_role_uses_services_without_a_region_wherever_they_check(
+    action: str, resource: str, context: dict[str, str], region: str
+) -> None:
+    assert is_allowed(WEST, action, resource, **{"aws:requestedregion": region, **context})
+
+
+BOUNDARY = boundary_policy("us-east-1", "123456789012")
 HERE = {"aws:requestedregion": "us-east-1"}
 
 

@@ -24,7 +24,7 @@ from corral.model.partitions import partition_of
 from corral.plan.iam.api_permissions import Calls
 from corral.plan.iam.deployer_calls import deployer_calls
 from corral.plan.iam.head_calls import REGION, head_calls, planned_arns
-from corral.plan.iam.iam_policies import RECORD_NAMES_KEY, ClusterArns, boundary_policy, head_policy
+from corral.plan.iam.iam_policies import RECORD_NAMES_KEY, VPCS_KEY, ClusterArns, boundary_policy, head_policy
 from corral.preflight.aws_query_cache import AwsQueryCache
 from corral.preflight.preflight_findings import FindingBuilder, PreflightFinding, PreflightRequest
 
@@ -273,8 +273,8 @@ def _simulate(
 
 
 def _type(key: str, value: str) -> str:
-    if key in (RECORD_NAMES_KEY, "kms:ResourceAliases"):
-        return "stringList"  # a change has many names, a key many aliases
+    if key in (RECORD_NAMES_KEY, VPCS_KEY, "kms:ResourceAliases"):
+        return "stringList"  # a change has many names, a zone many VPCs, a key many aliases
     return "boolean" if value in ("true", "false") else "string"
 
 

@@ -128,15 +128,16 @@ def client(box: BoxStatus, service: str, key: str, region: str = REGION) -> Any:
     )
 
 
-def _template(aws: Clients, launch_network: LaunchNetwork, cluster: str) -> str:
+def _template(aws: Clients, launch_network: LaunchNetwork, cluster: str, **more: Any) -> str:
+    """Of this cluster. `more`: other data."""
     left_out = ("InstanceMarketOptions", "Placement", "CapacityReservationSpecification")
     data = {name: value for name, value in node_template(launch_network).items() if name not in left_out}
     data["TagSpecifications"] = [
         {"ResourceType": "instance", "Tags": [{"Key": "corral:cluster", "Value": cluster}]},
     ]
     made = aws("ec2").create_launch_template(
-        LaunchTemplateName=cluster,
-        LaunchTemplateData=data,
+        LaunchTemplateName="-".join((cluster, *more)),
+        LaunchTemplateData={**data, **more},
         TagSpecifications=[{"ResourceType": "launch-template", "Tags": [{"Key": "corral:cluster", "Value": cluster}]}],
     )
     return str(made["LaunchTemplate"]["LaunchTemplateId"])
@@ -209,6 +210,18 @@ def test_a_head_launches_only_the_image_of_its_template(account: Account) -> Non
 def test_a_refused_launch_creates_nothing(account: Account) -> None:
     refusal(lambda: launch(account.as_role("head")("ec2"), account.foreign))
     assert account.aws("ec2").describe_instances()["Reservations"] == []
+
+
+@pytest.mark.parametrize("in_template", [False, True], ids=["in the call", "in the template"])
+def test_a_head_launches_with_no_interface_that_exists(account: Account, in_template: bool) -> None:
+    """It would have the address of a neighbour's head that is being replaced, or of somebody else's."""
+    made = account.aws("ec2").create_network_interface(SubnetId=account.launch_network.subnet)["NetworkInterface"]
+    attached = {"NetworkInterfaces": [{"DeviceIndex": 0, "NetworkInterfaceId": made["NetworkInterfaceId"]}]}
+    data, request = (attached, {}) if in_template else ({}, attached)
+    template = _template(account.aws, account.launch_network, "dev", **data) if data else account.own
+    code, message = refusal(lambda: launch(account.as_role("head")("ec2"), template, **request))
+    arn = f"arn:aws:ec2:{REGION}:{ACCOUNT}:network-interface/{made['NetworkInterfaceId']}"
+    assert (code, message) == ("UnauthorizedOperation", f"ec2:RunInstances on resource: {arn}")
 
 
 def test_a_head_terminates_only_its_clusters_instances(account: Account) -> None:

@@ -388,7 +388,7 @@ def test_a_deployer_makes(deployer: Clients, make: Callable[[Clients], None]) ->
         ("UseKeys", "kms:Decrypt", secret_and_parameter),
         ("Parameters", "ssm:AddTagsToResource", secret_and_parameter),
         ("DnsNames", "route53:ChangeResourceRecordSets", zone_with_record),
-        ("Lists", "route53:CreateHostedZone", zone_with_record),
+        ("NewZones", "route53:CreateHostedZone", zone_with_record),
     ],
 )
 def test_a_grant_that_is_taken_away_is_missed(

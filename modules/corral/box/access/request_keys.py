@@ -45,6 +45,8 @@ def request_keys(prefix: str, fields: Fields, body: bytes = b"") -> dict[str, st
         keys["kms:requestalias"] = alias[0]
     if prefix == "route53" and body[:1] == b"<":
         keys |= _record_keys(body)
+    if prefix == "route53" and fields.get("VPCId"):
+        keys["route53:vpcs"] = (f"VPCId={fields['VPCId']},VPCRegion={fields.get('VPCRegion', '')}",)
     return keys
 
 

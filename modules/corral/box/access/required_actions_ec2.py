@@ -53,6 +53,7 @@ _KINDS = {
 _READS = ("Describe", "Get")  # about all resources: ids are filters
 # Actions on route tables, whatever else their parameters name.
 _ON_TABLES = frozenset({"CreateRoute", "DeleteRoute", "ReplaceRoute"})
+_INTERFACE = re.compile(r"NetworkInterface\.\d+\.NetworkInterfaceId")
 _ID = re.compile(r"[A-Za-z]+Id(?:\.\d+)?")  # an id in the request itself, not in a rule or a route
 
 
@@ -113,6 +114,10 @@ def _launch(call: Call, fields: Fields, base: Context, backend: Any) -> Iterator
     for kind in (*_MADE, *(("spot-instances-request",) if spot else ())):
         found = {**context, **own} if kind == "instance" else context
         yield RequiredAction(action="ec2:RunInstances", resource=f"{here}:{kind}/*", context=found)
+    for id in sorted(_existing_interfaces(fields, data)):
+        marked = {**context, "ec2:islaunchtemplateresource": str(id not in fields.values()).lower()}
+        found = {**marked, **_resource_tags(backend, id)}
+        yield RequiredAction(action="ec2:RunInstances", resource=f"{here}:network-interface/{id}", context=found)
     for kind in sorted(_tagged(fields, data)):
         tagging = {**base, "ec2:createaction": "RunInstances", **_requested_tags(kind, fields, data)}
         yield RequiredAction(action="ec2:CreateTags", resource=f"{here}:{kind}/*", context=tagging)
@@ -151,6 +156,14 @@ def _used(fields: Fields, data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         nested = any("SubnetId" in nic or "Groups" in nic for nic in data.get("NetworkInterfaces", ()))
         if _has(fields, field) or field in data or f"{field}s" in data or (field == "SubnetId" and nested):
             yield kind, field
+
+
+def _existing_interfaces(fields: Fields, data: Mapping[str, Any]) -> set[str]:
+    """The ids of the interfaces that a launch attaches; one that it makes has none."""
+    named = {str(value) for key, value in fields.items() if _INTERFACE.fullmatch(key)}
+    return named | {
+        str(one["NetworkInterfaceId"]) for one in data.get("NetworkInterfaces", ()) if "NetworkInterfaceId" in one
+    }
 
 
 def _subnet_owner(fields: Fields, data: Mapping[str, Any], backend: Any) -> str:

@@ -22,7 +22,7 @@ from corral.plan.iam.deployer_policy import (
     UNNAMED,
     Grant,
 )
-from corral.plan.iam.iam_policies import RECORD_NAMES_KEY, VIA_SERVICE_KEY, boundary_arn
+from corral.plan.iam.iam_policies import RECORD_NAMES_KEY, VIA_SERVICE_KEY, VPCS_KEY, boundary_arn
 
 FAMILIES: Mapping[str, tuple[str, ...]] = {
     "ec2:Describe*": (
@@ -126,6 +126,7 @@ def _context(base: BasePlan, cluster: ClusterPlan, account: str) -> Mapping[str,
         request_tag(BASE_TAG): base.name,
         resource_tag(CLUSTER_TAG, "ssm"): cluster.name,
         RECORD_NAMES_KEY: cluster.dns_zone,
+        VPCS_KEY: f"VPCId=vpc-1,VPCRegion={base.region}",
     }
 
 

@@ -15,7 +15,7 @@ from corral.model.partitions import linked_service, partition_of, service_princi
 from corral.model.signing import SIGNING_ALIASES
 from corral.model.tags import BASE_TAG, CLUSTER_TAG, request_tag, resource_tag
 from corral.plan.iam.head_documents import CONTROL, QUERY
-from corral.plan.iam.iam_policies import RECORD_NAMES_KEY, VIA_SERVICE_KEY
+from corral.plan.iam.iam_policies import RECORD_NAMES_KEY, VIA_SERVICE_KEY, VPCS_KEY, existing_interfaces
 
 STATE_ALIAS = "alias/corral-state"
 STATE_BUCKET = "corral-state-{account}-{region}"
@@ -33,6 +33,7 @@ PROVIDER = "the official provider calls it, the box's provider does not"
 ON_HEAD = "the owner of the box runs programs on machines without Systems Manager"
 FOR_FSX = "not called directly: AWS checks it when FSx creates a file system"
 IMAGES = "`corral check` calls it for clusters whose jobs declare images in ECR"
+FOR_ENDPOINTS = "not called directly: AWS checks it when EC2 creates a VPC endpoint with names of its own"
 FOR_SERVICE = "not called directly: AWS checks it when another call passes the resource to a service"
 
 
@@ -87,8 +88,8 @@ NETWORK = (
         actions=_all(
             "ec2",
             "AllocateAddress CreateInternetGateway CreateLaunchTemplate CreateNatGateway CreateNetworkInterface"
-            " CreatePlacementGroup CreateRouteTable CreateSecurityGroup CreateSubnet CreateVolume CreateVpc"
-            " CreateVpcEndpoint DeleteSubnetCidrReservation RunInstances",
+            " CreatePlacementGroup CreateRouteTable CreateSecurityGroup CreateSubnet CreateVpc"
+            " DeleteSubnetCidrReservation RunInstances",
         ),
         condition=HERE,
     ),
@@ -102,7 +103,7 @@ NETWORK = (
         actions=_all(
             "ec2",
             "AssociateRouteTable AttachInternetGateway AttachVolume AuthorizeSecurityGroupEgress"
-            " AuthorizeSecurityGroupIngress CreateRoute CreateSubnetCidrReservation DeleteInternetGateway"
+            " AuthorizeSecurityGroupIngress CreateRoute CreateSubnetCidrReservation CreateVpcEndpoint DeleteInternetGateway"
             " DeleteLaunchTemplate DeleteNatGateway DeletePlacementGroup DeleteRoute DeleteRouteTable"
             " DeleteSecurityGroup DeleteSubnet DeleteVolume DeleteVpc DeleteVpcEndpoints DetachInternetGateway"
             " DetachVolume DisassociateRouteTable ModifyVpcAttribute ReleaseAddress RevokeSecurityGroupEgress"
@@ -128,6 +129,16 @@ NETWORK = (
             "ec2", "AuthorizeSecurityGroupEgress AuthorizeSecurityGroupIngress", "AWS checks the rule as well"
         ),
         resources=("arn:{partition}:ec2:{region}:{account}:security-group-rule/*",),
+    ),
+    Grant(  # its VPC, subnets, groups and route tables have a tag: "ChangeOwn"
+        sid="NewEndpoints",
+        actions=("ec2:CreateVpcEndpoint",),
+        resources=("arn:{partition}:ec2:{region}:{account}:vpc-endpoint/*",),
+    ),
+    Grant(  # and none from a snapshot, which would need that of `snapshot/*`
+        sid="NewVolumes",
+        actions=("ec2:CreateVolume",),
+        resources=("arn:{partition}:ec2:{region}:{account}:volume/*",),
     ),
     Grant(
         sid="MakeBalancers",
@@ -207,14 +218,13 @@ STORAGE = (
         sid="Keys",
         actions=_all(
             "kms",
-            "CreateKey DescribeKey EnableKeyRotation GetKeyPolicy GetKeyRotationStatus GetPublicKey ListAliases"
-            " ListResourceTags",
+            "CreateKey DescribeKey GetKeyPolicy GetKeyRotationStatus GetPublicKey ListAliases ListResourceTags",
         ),
         condition=HERE,
     ),
     Grant(  # a tag or a name makes a key one of corral's: only of keys that nobody has named yet
         sid="NewKeys",
-        actions=("kms:CreateAlias",),
+        actions=("kms:CreateAlias", "kms:EnableKeyRotation"),
         unseen=_each("kms", "TagResource", TAGS),
         resources=KEYS,
         condition=UNNAMED,
@@ -235,7 +245,7 @@ STORAGE = (
         sid="OwnKeys",
         actions=_all("kms", "ScheduleKeyDeletion UntagResource"),
         unseen={
-            **_each("kms", "PutKeyPolicy UpdateAlias UpdateKeyDescription", CHANGES),
+            **_each("kms", "EnableKeyRotation PutKeyPolicy UpdateAlias UpdateKeyDescription", CHANGES),
             **_each("kms", "TagResource", TAGS),
         },
         resources=KEYS,
@@ -442,24 +452,29 @@ GUARDS = (
         unseen=_each("route53", "UpdateHostedZoneComment", CHANGES),
         resources=ZONES,
     ),
+    Grant(  # a VPC of the region: its id is not known beforehand, and Route 53 knows no tags
+        sid="NewZones",
+        actions=("route53:CreateHostedZone",),
+        unseen=_each("route53", "AssociateVPCWithHostedZone", FOR_ENDPOINTS),
+        condition={"ForAllValues:StringLike": {VPCS_KEY: "VPCId=*,VPCRegion={region}"}},
+    ),
     Grant(
         sid="Lists",
         actions=(
             "cloudwatch:DescribeAlarms",
             "logs:DescribeLogGroups",
-            "route53:CreateHostedZone",
-            "route53:ListHostedZones",
             "sns:GetSubscriptionAttributes",
             "sns:Unsubscribe",
             "ssm:DescribeParameters",
-            "sts:GetCallerIdentity",
             "tag:GetResources",
         ),
-        unseen={
-            **_each("route53", "AssociateVPCWithHostedZone", FOR_SERVICE),
-            **_each("route53", "GetChange", PROVIDER),
-            **_each("ssm", "GetCommandInvocation", ON_HEAD),
-        },
+        unseen=_each("ssm", "GetCommandInvocation", ON_HEAD),
+        condition=HERE,
+    ),
+    Grant(
+        sid="Global",
+        actions=("route53:ListHostedZones", "sts:GetCallerIdentity"),
+        unseen=_each("route53", "GetChange", PROVIDER),
     ),
 )
 POLICIES: Mapping[str, tuple[Grant, ...]] = {
@@ -468,7 +483,10 @@ POLICIES: Mapping[str, tuple[Grant, ...]] = {
     "identity": (*IDENTITY, *GUARDS),
 }
 # The state bucket has a name like a base's bucket: nobody may delete its versions or its protection.
-PROTECTED = ("s3:DeleteBucket*", "s3:DeleteObjectVersion", "s3:PutBucket*", "s3:PutLifecycleConfiguration")
+PROTECTED = (
+    *("s3:DeleteBucket*", "s3:DeleteObjectVersion", "s3:PutBucket*", "s3:PutEncryptionConfiguration"),
+    *("s3:PutLifecycleConfiguration", "s3:TagResource", "s3:UntagResource"),
+)
 
 PREFIXES = {
     "efs": "elasticfilesystem",
@@ -526,6 +544,9 @@ def _document(topic: str, grants: Sequence[Grant], facts: Mapping[str, str]) -> 
     statements = [statement_of(grant, facts) for grant in grants]
     if topic == "storage":
         statements += _state_statements(facts)
+    if topic == "network":  # a head's has the tag since it was made; with another one, a machine would have its address
+        others = {**existing_interfaces("arn:{partition}:ec2:{region}:{account}".format(**facts)), "Sid": "Interfaces"}
+        statements.append({**others, "Condition": {"Null": {resource_tag(BASE_TAG): "true"}}})
     return {"Version": "2012-10-17", "Statement": statements}
 
 

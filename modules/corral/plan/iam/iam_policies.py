@@ -19,6 +19,7 @@ Statement = Mapping[str, Any]
 IAM_PATH = "/corral/"  # of the roles, profiles and boundary, so that policies name nothing of anybody else
 VIA_SERVICE_KEY = "kms:ViaService"
 RECORD_NAMES_KEY = "route53:ChangeResourceRecordSetsNormalizedRecordNames"
+VPCS_KEY = "route53:VPCs"
 _KEY_USE = ("kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKeyWithoutPlaintext", "kms:ReEncrypt*")
 _SEEN = ("ec2:DescribeCapacityReservations", "ec2:DescribeInstances", "ec2:DescribeInstanceTopology")
 _OBJECTS = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload")
@@ -105,9 +106,10 @@ def boundary_policy(region: str, account: str) -> Mapping[str, Any]:
     It names no cluster, and users declare buckets, secrets and repositories, so these are open. Deployers cannot change
     it, and create no role without it: a deployer's role can do no more than this.
     """
-    partition, here = partition_of(region), f"{region}:{account}"
-    arn = f"arn:{partition.name}"
-    elsewhere = {"StringNotEquals": {"aws:RequestedRegion": [region, partition.iam_region]}}
+    arn, here = f"arn:{partition_of(region).name}", f"{region}:{account}"
+    elsewhere = {"StringNotEquals": {"aws:RequestedRegion": [region]}}
+    # Route 53 has one region for all. IAM and STS may answer from theirs; what these two may is limited to own roles.
+    anywhere = ["iam:PassRole", "route53:*", "sts:AssumeRole"]
     objects = [*_OBJECTS, "s3:ListBucket", "s3:GetBucketLocation"]
     states = f"{arn}:s3:::corral-state-{account}-*"
     launch = ["ec2:RunInstances", *_SEEN]
@@ -136,8 +138,8 @@ def boundary_policy(region: str, account: str) -> Mapping[str, Any]:
             ),
             _allow("Assume", ["sts:AssumeRole"], [own_roles(region, account)]),
             {"Sid": "NoStates", "Effect": "Deny", "Action": ["s3:*"], "Resource": [states]},
-            # Route 53 has one region; everything else stays in the cluster's.
-            {"Sid": "Region", "Effect": "Deny", "NotAction": ["route53:*"], "Resource": ["*"], "Condition": elsewhere},
+            existing_interfaces(f"{arn}:ec2:{here}"),
+            {"Sid": "Region", "Effect": "Deny", "NotAction": anywhere, "Resource": ["*"], "Condition": elsewhere},
         ]
     )
 
@@ -318,6 +320,15 @@ def signing_key_policy(account: str, region: str) -> Mapping[str, Any]:
     return document([{**_allow("Account", ["kms:*"], ["*"]), "Principal": {"AWS": root}}])
 
 
+def existing_interfaces(ec2: str) -> Statement:
+    """Return the statement that denies launches with an interface that exists: a machine would get its address.
+
+    One that the launch makes has no id yet, and is authorized as `network-interface/*`.
+    """
+    resource = f"{ec2}:network-interface/eni-*"
+    return {"Sid": "NewInterfaces", "Effect": "Deny", "Action": ["ec2:RunInstances"], "Resource": [resource]}
+
+
 def _launching(arns: ClusterArns) -> tuple[Statement, ...]:
     aws = partition_of(arns.region).name
     ec2 = f"arn:{aws}:ec2:{arns.region}:{arns.account}"
@@ -337,6 +348,7 @@ def _launching(arns: ClusterArns) -> tuple[Statement, ...]:
         _allow("OwnTemplates", ["ec2:RunInstances"], [templates], own),
         _allow("LaunchFromTemplates", ["ec2:RunInstances"], used, from_templates),
         _allow("LaunchNew", ["ec2:RunInstances"], launched, new),
+        existing_interfaces(ec2),
         _allow(
             "TagWhileLaunching",
             ["ec2:CreateTags"],
