@@ -14,7 +14,8 @@ from calls import REPOSITORY, corral
 import boxes
 from corral.box import client
 from corral.box.client import BoxStatus
-from corral.inventory.retained_data import delete_retained
+from corral.inventory.resources import ResourceKind
+from corral.inventory.retained_data import RetainedResource, delete_retained
 from corral.inventory.scan import open_session
 from corral.model.head_report import JobRun
 from corral.model.history import StoredHistory, history_key, pack
@@ -215,6 +216,7 @@ def test_histories_are_deleted_with_the_data_of_their_base(box: BoxStatus, monke
     for name, value in client.environment(box.dir).items():
         monkeypatch.setenv(name, value)
     session: Any = open_session("us-east-1")
-    delete_retained(session, "train")
+    bucket = RetainedResource(kind=ResourceKind.BUCKET, id="kept-for-train", name="", size_gib=None, usd_per_month=None)
+    delete_retained(session, "train", [bucket])
     assert "2026-11-22T10-28-30Z" in listed
     assert timeline(box, "--list-history", env="train")[1].split() == ["train", "no", "recorded", "history"]

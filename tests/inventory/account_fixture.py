@@ -8,6 +8,7 @@ BASE = {"corral:base": "dev"}
 CLUSTER = {**BASE, "corral:cluster": "dev"}
 ASSUME = '{"Effect":"Allow","Action":"sts:AssumeRole","Principal":{"Service":"ec2.amazonaws.com"}}'
 TRUST = '{"Version":"2012-10-17","Statement":[' + ASSUME + "]}"
+BUCKET = "corral-dev-123456789012-us-east-1"
 NOTHING = '{"Version":"2012-10-17","Statement":[{"Effect":"Deny","Action":"*","Resource":"*"}]}'
 
 
@@ -53,19 +54,22 @@ def _balancer(elbv2: Any, subnet: str) -> None:
 def keep(session: Any, subnet: str) -> None:
     """Makes what a base keeps: a bucket with two versions and a mark of deletion, a mounted home, a key."""
     s3, efs, kms = session.client("s3"), session.client("efs"), session.client("kms")
-    s3.create_bucket(Bucket="corral-dev-kept")
-    tags = pairs({**BASE, "corral:keep": "artefacts"}, "corral-dev-artefacts")
-    s3.put_bucket_tagging(Bucket="corral-dev-kept", Tagging={"TagSet": tags})
-    s3.put_bucket_versioning(Bucket="corral-dev-kept", VersioningConfiguration={"Status": "Enabled"})
-    s3.put_object(Bucket="corral-dev-kept", Key="clusters/dev/slurm/slurm.conf", Body=b"z" * 1024)
-    for content in (b"x" * 1024, b"y" * 1024):
-        s3.put_object(Bucket="corral-dev-kept", Key="checkpoints/1", Body=content)
-    s3.delete_object(Bucket="corral-dev-kept", Key="checkpoints/1")
-    home = efs.create_file_system(CreationToken="t", Tags=pairs({**BASE, "corral:keep": "home"}, "corral-dev-home"))
-    efs.create_mount_target(FileSystemId=home["FileSystemId"], SubnetId=subnet)
     key_tags = {**BASE, "corral:keep": "key", "Name": "corral-dev-key"}
-    key = kms.create_key(Tags=[{"TagKey": key, "TagValue": value} for key, value in key_tags.items()])
-    kms.create_alias(AliasName="alias/corral-dev", TargetKeyId=key["KeyMetadata"]["KeyId"])
+    key = kms.create_key(Tags=[{"TagKey": key, "TagValue": value} for key, value in key_tags.items()])["KeyMetadata"]
+    kms.create_alias(AliasName="alias/corral-dev", TargetKeyId=key["KeyId"])
+    s3.create_bucket(Bucket=BUCKET)
+    rule = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": key["Arn"]}}
+    s3.put_bucket_encryption(Bucket=BUCKET, ServerSideEncryptionConfiguration={"Rules": [rule]})
+    tags = pairs({**BASE, "corral:keep": "artefacts"}, "corral-dev-artefacts")
+    s3.put_bucket_tagging(Bucket=BUCKET, Tagging={"TagSet": tags})
+    s3.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
+    s3.put_object(Bucket=BUCKET, Key="clusters/dev/slurm/slurm.conf", Body=b"z" * 1024)
+    for content in (b"x" * 1024, b"y" * 1024):
+        s3.put_object(Bucket=BUCKET, Key="checkpoints/1", Body=content)
+    s3.delete_object(Bucket=BUCKET, Key="checkpoints/1")
+    tags = pairs({**BASE, "corral:keep": "home"}, "corral-dev-home")
+    home = efs.create_file_system(CreationToken="t", Encrypted=True, KmsKeyId=key["Arn"], Tags=tags)
+    efs.create_mount_target(FileSystemId=home["FileSystemId"], SubnetId=subnet)
 
 
 def _network(ec2: Any) -> str:

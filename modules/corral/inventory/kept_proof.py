@@ -15,6 +15,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from corral.inventory.existing import exists
+from corral.inventory.resources import ResourceKind
 from corral.inventory.untagged import account_of
 from corral.model.base import key_alias
 from corral.model.tags import BASE_TAG, KEEP_TAG
@@ -28,6 +29,12 @@ def kept_problem(session: Any, base: str, arn: str) -> str | None:
     service, rest = arn.split(":")[2], arn.split(":", 5)[5]
     check = _CHECKS.get(service)
     return check(session, base, rest) if check else None
+
+
+def retained_problem(session: Any, base: str, kind: ResourceKind, id: str) -> str | None:
+    """The same about a resource that holds data, by its kind and id."""
+    check, start = _RETAINED[kind]
+    return check(session, base, f"{start}{id}")
 
 
 def unproven(session: Any, base: str, known: frozenset[str]) -> Iterator[tuple[str, str]]:
@@ -121,7 +128,14 @@ _VPCS: Mapping[str, Callable[[Any, str], str]] = {
         _vpc_of, "describe_security_group_rules", "SecurityGroupRules", "security-group-rule-id"
     ),
 }
-_CHECKS: Mapping[str, Callable[[Any, str, str], str | None]] = {
+_Check = Callable[[Any, str, str], str | None]
+_RETAINED: Mapping[ResourceKind, tuple[_Check, str]] = {
+    ResourceKind.BUCKET: (_bucket, ""),
+    ResourceKind.HOME: (_home, "file-system/"),
+    ResourceKind.KEY: (_key, "key/"),
+    ResourceKind.LUSTRE: (_lustre, "file-system/"),
+}
+_CHECKS: Mapping[str, _Check] = {
     "ec2": _network,
     "elasticfilesystem": _home,
     "fsx": _lustre,

@@ -1,5 +1,8 @@
 """Retained data of a base: its list, its cost, and its deletion, which requires typing the base's name.
 
+Whoever may set tags could give those of a base to somebody else's data. So the base's own is what its state has or what
+`kept_proof` finds to be its own; the rest is neither deleted nor measured.
+
 KMS deletes a key after a waiting period, in which the key is unusable and the deletion can be cancelled. Its keep tag
 is removed first, so the next deployment creates a new key. Its base's tag stays: the deletion is permitted by it.
 """
@@ -7,13 +10,14 @@ is removed first, so the next deployment creates a new key. Its base's tag stays
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from corral.forecast.cost.catalog_prices import catalog_prices
 from corral.forecast.cost.price_source import PriceList
 from corral.inventory import buckets
+from corral.inventory.kept_proof import retained_problem
 from corral.inventory.resource_cost import usd_per_month
 from corral.inventory.resources import AwsResource, ResourceKind
 from corral.inventory.scan import read_tagged_with
@@ -39,20 +43,41 @@ class RetainedResource:
         return "" if self.size_gib is None else f"{self.size_gib:,.1f} GiB"
 
 
-def list_retained(session: Any, base: str, prices: PriceList | None = None) -> tuple[RetainedResource, ...]:
-    """The retained data of this base, by kind, with the monthly cost."""
-    known = prices or catalog_prices(session.region_name)
-    return tuple(_retained(resource, known) for resource in _sized(session, base))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetainedData:
+    """The data with a base's keep tag, by kind. `unproven`: what is not its own, as far as is known, and why."""
+
+    own: tuple[RetainedResource, ...]
+    unproven: tuple[tuple[AwsResource, str], ...] = ()
+
+
+def list_retained(
+    session: Any, base: str, in_state: Collection[str] = (), prices: PriceList | None = None
+) -> RetainedData:
+    """The retained data of this base, with the monthly cost. `in_state`: the ids that the base's state has."""
+    costs = prices or catalog_prices(session.region_name)
+    own: list[RetainedResource] = []
+    unproven: list[tuple[AwsResource, str]] = []
+    for one in _tagged(session, base):
+        problem = None if one.id in in_state else retained_problem(session, base, one.kind, one.id)
+        if problem is None:
+            own.append(_retained(with_size(session, one), costs))
+        else:
+            unproven.append((one, problem))
+    return RetainedData(own=tuple(own), unproven=tuple(unproven))
 
 
 def delete_retained(
-    session: Any, base: str, pause: Callable[[], None] = lambda: time.sleep(PAUSE_S)
-) -> tuple[RetainedResource, ...]:
-    """Delete everything that this base retained, and return it. The key comes last: the rest is encrypted with it."""
-    resources, deleted = _sized(session, base), list_retained(session, base)
-    for resource in resources:
-        _DELETE[resource.kind](session, resource, pause)
-    return deleted
+    session: Any,
+    base: str,
+    confirmed: Iterable[RetainedResource],
+    pause: Callable[[], None] = lambda: time.sleep(PAUSE_S),
+) -> None:
+    """Delete these, as far as they still exist, and nothing else. The key comes last: the rest is encrypted with it."""
+    wanted = {(one.kind, one.id) for one in confirmed}
+    for resource in _tagged(session, base):
+        if (resource.kind, resource.id) in wanted:
+            _DELETE[resource.kind](session, resource, pause)
 
 
 def with_size(session: Any, resource: AwsResource) -> AwsResource:
@@ -71,10 +96,9 @@ def _retained(resource: AwsResource, prices: PriceList) -> RetainedResource:
     )
 
 
-def _sized(session: Any, base: str) -> tuple[AwsResource, ...]:
+def _tagged(session: Any, base: str) -> tuple[AwsResource, ...]:
     resources = read_tagged_with(session, BASE_TAG, base)
-    retained = [resource for resource in resources if resource.keep is not None and resource.kind in _DELETE]
-    return tuple(with_size(session, resource) for resource in retained)
+    return tuple(resource for resource in resources if resource.keep is not None and resource.kind in _DELETE)
 
 
 def _delete_bucket(session: Any, bucket: AwsResource, pause: Callable[[], None]) -> None:
@@ -93,6 +117,9 @@ def _delete_home(session: Any, home: AwsResource, pause: Callable[[], None]) -> 
 
 def _delete_key(session: Any, key: AwsResource, pause: Callable[[], None]) -> None:
     kms = session.client("kms")
+    # Permitted by the same tag as what follows, which KMS may not see for five minutes. Refused here, the key keeps its
+    # alias, which proves in the next run that it is this base's.
+    kms.tag_resource(KeyId=key.id, Tags=[{"TagKey": BASE_TAG, "TagValue": key.tags[BASE_TAG]}])
     for alias in kms.list_aliases(KeyId=key.id)["Aliases"]:  # its name must be free for the next key
         kms.delete_alias(AliasName=alias["AliasName"])
     kms.untag_resource(KeyId=key.id, TagKeys=[KEEP_TAG])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,9 +12,11 @@ from corral.engine.lifecycle.session import BASE, CLUSTER, EngineSession, recove
 from corral.engine.lifecycle.up import Confirm, show_plan
 from corral.engine.pulumi.projects import base_of
 from corral.engine.pulumi.stack import PREVIEWING, Stack, StackResult, outputs, resources, stack_result
+from corral.model.base import key_alias
+from corral.model.tags import KEEP_TAG
 
 if TYPE_CHECKING:
-    from corral.inventory.retained_data import RetainedResource
+    from corral.inventory.retained_data import RetainedData, RetainedResource
 
 DESTROY = ("destroy", "--yes", "--skip-preview", "--refresh")
 PREVIEW = ("destroy", "--preview-only", "--refresh")
@@ -81,7 +83,7 @@ def down(
             if delete_data is not None:
                 return _destroy_with_data(below, stacks, confirm)
             stacks |= _named("base", _destroy(below, confirm, UNPROTECTED))
-            return DownResult(stacks=stacks, retained=_retained(below))
+            return DownResult(stacks=stacks, retained=_retained(below).own)
 
 
 def uses_base(state: Mapping[str, Any] | None, base: str) -> bool:
@@ -175,9 +177,12 @@ def _destroy_with_data(stack: Stack, stacks: Mapping[str, StackResult], confirm:
     """
     from corral.inventory.retained_data import delete_retained
 
-    erased = _retained(stack)
+    found = _retained(stack)
+    erased = found.own
     for one in erased:
         stack.display.write(f"  delete    {one.kind}  {one.name}  {one.id}  {one.size}".rstrip())
+    for line in _left_alone(stack, found):
+        stack.display.write(line)
     if confirm is not None:
         _require_confirmed(stack, confirm, "permanently delete this and all data in it?")
     stack.display.write(f"{stack.title}: deleting the stack first, then the remaining data")
@@ -185,7 +190,7 @@ def _destroy_with_data(stack: Stack, stacks: Mapping[str, StackResult], confirm:
         freed = [_unprotected(one) for one in state["deployment"].get("resources") or []]
         stack.write_state({**state, "deployment": {**state["deployment"], "resources": freed}})
     done = _destroy(stack, None)
-    delete_retained(stack_account(stack), stack.name)
+    delete_retained(stack_account(stack), stack.name, erased)
     for one in erased:
         stack.display.write(f"  deleted   {one.kind}  {one.name}  {one.id}")
     return DownResult(stacks={**stacks, **_named("base", done)}, deleted=erased)
@@ -197,10 +202,21 @@ def _unprotected(resource: Mapping[str, Any]) -> dict[str, Any]:
     return {**resource, "protect": False, "retainOnDelete": bool(resource.get("retainOnDelete")) and stays}
 
 
-def _retained(stack: Stack) -> tuple[RetainedResource, ...]:
+def _retained(stack: Stack) -> RetainedData:
     from corral.inventory.retained_data import list_retained
 
-    return list_retained(stack_account(stack), stack.name)
+    in_state = frozenset(str(one["id"]) for one in resources(stack.state()) if one.get("id"))
+    return list_retained(stack_account(stack), stack.name, in_state)
+
+
+def _left_alone(stack: Stack, found: RetainedData) -> Iterator[str]:
+    """What has the tags of the base's data and is not deleted, and what to do about it."""
+    for one, problem in found.unproven:
+        yield f"  not deleted  {one.kind}  {one.id}: {problem}"
+    if found.unproven:
+        yield f"  tagged as data of {stack.title}, but not its own, as far as AWS shows: remove the tag {KEEP_TAG}"
+        yield "  from what is not yours, and delete what is yours by hand, by its id. To try again, if its key is yours:"
+        yield f"  aws kms create-alias --alias-name {key_alias(stack.name)} --target-key-id KEY"
 
 
 def _require_confirmed(stack: Stack, confirm: Callable[[str], bool], question: str) -> None:

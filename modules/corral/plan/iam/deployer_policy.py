@@ -103,7 +103,8 @@ NETWORK = (
         actions=_all(
             "ec2",
             "AssociateRouteTable AttachInternetGateway AttachVolume AuthorizeSecurityGroupEgress"
-            " AuthorizeSecurityGroupIngress CreateRoute CreateSubnetCidrReservation CreateVpcEndpoint DeleteInternetGateway"
+            " AuthorizeSecurityGroupIngress CreateRoute CreateSubnetCidrReservation CreateVpcEndpoint"
+            " DeleteInternetGateway"
             " DeleteLaunchTemplate DeleteNatGateway DeletePlacementGroup DeleteRoute DeleteRouteTable"
             " DeleteSecurityGroup DeleteSubnet DeleteVolume DeleteVpc DeleteVpcEndpoints DetachInternetGateway"
             " DetachVolume DisassociateRouteTable ModifyVpcAttribute ReleaseAddress RevokeSecurityGroupEgress"

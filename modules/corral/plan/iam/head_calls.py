@@ -55,7 +55,8 @@ def _machines(arns: ClusterArns) -> tuple[Calls, ...]:
     template = f"{ec2}:launch-template/lt-{_ANY_ID}"
     launched = {**here, "ec2:LaunchTemplate": template}
     used = ("subnet/subnet-", "security-group/sg-", "placement-group/group-", "capacity-reservation/cr-")
-    new = ("instance/i-", "network-interface/eni-", "volume/vol-", "spot-instances-request/sir-")
+    # An interface that a launch makes has no id yet, and one that exists is denied.
+    new = ("instance/i-", "network-interface/", "volume/vol-", "spot-instances-request/sir-")
     instance = f"{ec2}:instance/i-{_ANY_ID}"
     run = ("ec2:RunInstances",)
     key_use = "Decrypt DescribeKey GenerateDataKey GenerateDataKeyWithoutPlaintext ReEncryptFrom ReEncryptTo"
