@@ -57,7 +57,8 @@ OTHERS: Mapping[str, tuple[str, ...]] = {
         ),
     ),
     POLICY: (
-        *("engine.bootstrap.bucket_steps: Statement", "preflight.key_check: Statement"),
+        *("engine.bootstrap.bucket_steps: Statement", "engine.bootstrap.key_steps: Statement"),
+        "preflight.key_check: Statement",
         *("preflight.key_check: Principal", "preflight.key_check: Effect", "preflight.key_check: Action"),
     ),
     ERROR: (

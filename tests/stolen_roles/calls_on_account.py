@@ -248,7 +248,12 @@ def _shells() -> Iterator[StolenCall]:
     )
     for name, run, may in documents:
         yield near(f"ssm:{name}", f"{document}corral-query", run, may)
-    yield near("ssm:DeleteDocument", f"{document}corral-ssh", lambda n: n.aws("ssm").delete_document(Name="corral-ssh"))
+    yield near(
+        "ssm:DeleteDocument",
+        f"{document}corral-ssh",
+        lambda n: n.aws("ssm").delete_document(Name="corral-ssh"),
+        BOOTSTRAP,
+    )
 
 
 def _watching() -> Iterator[StolenCall]:

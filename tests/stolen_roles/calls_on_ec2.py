@@ -144,6 +144,19 @@ def _launches() -> Iterator[StolenCall]:
         DEPLOYER,
         keys={"ec2:CreateAction": "RunInstances", "aws:RequestTag/corral:cluster": NEAR},
     )
+    # One's own machine with an interface that exists would have the address of its owner.
+    interface, template_key = (
+        f"{EC2}:network-interface/{{interface}}",
+        {"ec2:LaunchTemplate": f"{EC2}:launch-template/lt-1"},
+    )
+    attach: Run = lambda n: n.aws("ec2").run_instances(  # noqa: E731
+        LaunchTemplate={"LaunchTemplateId": n.own_template},
+        MinCount=1,
+        MaxCount=1,
+        NetworkInterfaces=[{"DeviceIndex": 0, "NetworkInterfaceId": n.interface}],
+    )
+    yield near("ec2:RunInstances", interface, attach, DEPLOYER, CLUSTER_TAGS, template_key)
+    yield theirs("ec2:RunInstances", interface, attach, NOBODY, template_key)
     yield theirs(  # a deployer may launch, with roles of clusters alone
         "ec2:RunInstances",
         template,

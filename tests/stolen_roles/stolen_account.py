@@ -44,7 +44,7 @@ _DOCUMENTS = f"arn:aws:ssm:{REGION}:{ACCOUNT}:document/corral-*"
 # What that page grants on corral's own policies and documents alone.
 _BOOTSTRAPS_ONLY = {
     **dict.fromkeys(("iam:CreatePolicyVersion", "iam:DeletePolicyVersion"), _BOUNDARIES),
-    **dict.fromkeys(("ssm:UpdateDocument", "ssm:UpdateDocumentDefaultVersion"), _DOCUMENTS),
+    **dict.fromkeys(("ssm:DeleteDocument", "ssm:UpdateDocument", "ssm:UpdateDocumentDefaultVersion"), _DOCUMENTS),
 }
 BOOTSTRAP = Path(__file__).parents[2] / "docs/bootstrap.md"
 STATES = f"corral-state-{ACCOUNT}-{REGION}"
@@ -178,6 +178,9 @@ def described(box: BoxStatus) -> Account:
     theirs = {**clusters[OWN], **_strangers(box)}
     for known in (*clusters.values(), theirs):
         known |= _prepared(box, known) | {"other_vpc": theirs["other_vpc"]}
+    for owner, known in {**clusters, THEIRS: theirs}.items():
+        known["interface"] = _interface(box, known["subnet"], {} if owner == THEIRS else {"cluster": owner})
+        known["own_template"] = clusters[OWN]["template"]
     _create_role(box, TEAM, team_policy(tuple(clusters.values()), theirs))
     people = {name: name for name in (*PEOPLE, ADMIN, DEPLOYER, BOOTSTRAPPER, TEAM, ADMINISTRATOR)}
     machines = {name: clusters[OWN][f"{name}_role"] for name in MACHINES}
@@ -337,6 +340,16 @@ def _entry(box: BoxStatus, cluster: str) -> dict[str, str]:
         of_cluster = {"Key": "corral:cluster", "Value": cluster}
         (found[name],) = (one["ResourceArn"] for one in described if of_cluster in one["Tags"])
     return found
+
+
+def _interface(box: BoxStatus, subnet: str, tags: Mapping[str, str]) -> str:
+    """An interface that no machine has: a head's, while the head is being replaced."""
+    named = [
+        {"Key": f"corral:{key}", "Value": value} for key, value in {**tags, **({"base": "dev"} if tags else {})}.items()
+    ]
+    more: Any = {"TagSpecifications": [{"ResourceType": "network-interface", "Tags": named}]} if tags else {}
+    made = boxes.client(box, "ec2").create_network_interface(SubnetId=subnet, **more)
+    return str(made["NetworkInterface"]["NetworkInterfaceId"])
 
 
 def _prepared(box: BoxStatus, known: Mapping[str, str]) -> dict[str, str]:

@@ -6,6 +6,7 @@ import json
 import re
 import threading
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from corral.engine.bootstrap.bootstrap import (
 from corral.engine.bootstrap.step import BootstrapTarget
 from corral.inventory.untagged import account_of
 from corral.plan.iam.deployer_policy import deployer_policies, permission
+from corral.plan.iam.head_documents import QUERY
 
 KEYS = [
     *("bucket", "private", "versions", "encryption", "tls", "lifecycle", "key", "rotation"),
@@ -193,6 +195,57 @@ def test_key_without_an_alias_from_a_killed_run_is_reused(box: BoxStatus) -> Non
     left = kms.create_key(Tags=[{"TagKey": "corral:state", "TagValue": "killed"}])["KeyMetadata"]["KeyId"]
     prepared(Account(box), wanted("killed"))
     assert kms.describe_key(KeyId="alias/killed")["KeyMetadata"]["KeyId"] == left
+
+
+def plant_key(box: BoxStatus, name: str, **more: Any) -> str:
+    """A key of somebody who may create and tag keys, with the tag of that name's. Returns its id."""
+    tags = [{"TagKey": "corral:state", "TagValue": name}]
+    found: str = boxes.client(box, "kms").create_key(Tags=tags, **more)["KeyMetadata"]["KeyId"]
+    return found
+
+
+def open_policy() -> str:
+    """A key's policy that admits another account."""
+    statement = {"Effect": "Allow", "Action": "kms:*", "Resource": "*"}
+    who = [f"arn:aws:iam::{account}:root" for account in ("123456789012", "999999999999")]
+    return json.dumps({"Version": "2012-10-17", "Statement": [{**statement, "Principal": {"AWS": who}}]})
+
+
+def state_key(box: BoxStatus, name: str) -> tuple[str, str, str]:
+    """The outcome and reason of the step of the key, and the key's id."""
+    (found,) = inspect_steps(Account(box), wanted(name), [one for one in bootstrap_steps() if one.key == "key"])
+    (done,) = create_missing(Account(box), wanted(name), [found])
+    key: str = boxes.client(box, "kms").describe_key(KeyId=f"alias/{name}")["KeyMetadata"]["KeyId"]
+    return done.outcome.value, found.reason, key
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "problem"),
+    [
+        ("opened", {"Policy": open_policy(), "BypassPolicyLockoutSafetyCheck": True}, "has a policy of its own"),
+        ("copied", {"MultiRegion": True}, "is of another kind, has imported material or replicas"),
+        ("brought", {"Origin": "EXTERNAL"}, "is of another kind, has imported material or replicas"),
+    ],
+)
+def test_a_key_that_others_prepared_is_named_and_not_used(
+    box: BoxStatus, name: str, more: dict[str, Any], problem: str
+) -> None:
+    planted = plant_key(box, name, **more)
+    outcome, reason, key = state_key(box, name)
+    assert (outcome, reason, key == planted) == (
+        "created",
+        f"key {planted} {problem}: it has the tag corral:state and is not used; find out who made it",
+        False,
+    )
+
+
+def test_a_key_with_grants_is_not_used(box: BoxStatus) -> None:
+    planted = plant_key(box, "granted")
+    boxes.client(box, "kms").create_grant(
+        KeyId=planted, GranteePrincipal="arn:aws:iam::999999999999:root", Operations=["Decrypt"]
+    )
+    _, reason, key = state_key(box, "granted")
+    assert (reason.partition(":")[0], key == planted) == (f"key {planted} has grants", False)
 
 
 def test_two_concurrent_runs_create_everything_once(box: BoxStatus) -> None:
@@ -404,16 +457,35 @@ def default_of(ssm: Any) -> tuple[str, str]:
 READS = "Read a cluster's status, events, job history and what a job has recorded from its head."
 
 
-def test_another_document_of_that_name_becomes_an_older_version(box: BoxStatus, other_document: Any) -> None:
+def versions_of(ssm: Any) -> list[str]:
+    """The versions of corral-query."""
+    return [one["DocumentVersion"] for one in ssm.list_document_versions(Name="corral-query")["DocumentVersions"]]
+
+
+def test_another_document_of_that_name_is_replaced_and_its_version_deleted(box: BoxStatus, other_document: Any) -> None:
+    """Who may send a command may name an older version."""
     made = [prepare_document(box) for _ in range(2)]
-    assert (made, default_of(other_document)) == (["created", "exists"], ("2", READS))
+    assert (made, default_of(other_document), versions_of(other_document)) == (
+        ["created", "exists"],
+        ("2", READS),
+        ["2"],
+    )
+
+
+def test_a_version_that_an_earlier_bootstrap_has_left_is_deleted(box: BoxStatus, other_document: Any) -> None:
+    prepare_document(box)
+    other = json.dumps({"schemaVersion": "2.2", "description": "another", "mainSteps": []})
+    other_document.update_document(Name="corral-query", Content=other, DocumentVersion="$LATEST")
+    made = prepare_document(box)
+    assert (made, default_of(other_document), versions_of(other_document)) == ("created", ("2", READS), ["2"])
 
 
 def test_an_older_version_with_the_content_becomes_the_default_again(box: BoxStatus, other_document: Any) -> None:
-    prepare_document(box)
-    other_document.update_document_default_version(Name="corral-query", DocumentVersion="1")
+    text = json.dumps(QUERY.content)  # as an interrupted run leaves it
+    version = {"Content": text, "VersionName": sha256(text.encode()).hexdigest()}
+    other_document.update_document(Name="corral-query", DocumentVersion="$LATEST", **version)
     made = prepare_document(box)
-    assert (made, default_of(other_document)) == ("created", ("2", READS))
+    assert (made, default_of(other_document), versions_of(other_document)) == ("created", ("2", READS), ["2"])
 
 
 def test_denied_policy_is_reported_with_its_permission(box: BoxStatus) -> None:

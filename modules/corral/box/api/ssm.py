@@ -121,7 +121,24 @@ class BoxSSM(SimpleSystemManagerBackend):
 
 
 class BoxSSMResponse(SimpleSystemManagerResponse):
-    """The actions of SSM, with StartSession, which moto lacks."""
+    """The actions of SSM, with ListDocumentVersions and StartSession, which moto lacks."""
+
+    def list_document_versions(self) -> ActionResult:
+        """ListDocumentVersions, in one page."""
+        held = self.ssm_backend._get_documents(self._get_param("Name"))
+        versions = [
+            {
+                "Name": one.name,
+                "DocumentVersion": number,
+                **({"VersionName": one.version_name} if one.version_name else {}),
+                "CreatedDate": one.created_date,
+                "IsDefaultVersion": number == held.default_version,
+                "DocumentFormat": one.document_format,
+                "Status": one.status,
+            }
+            for number, one in held.versions.items()
+        ]
+        return ActionResult({"DocumentVersions": versions})
 
     def start_session(self) -> ActionResult:
         """StartSession: an id; the box has no stream."""

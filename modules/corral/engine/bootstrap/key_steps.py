@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from corral.engine.bootstrap.step import Blocked, BootstrapTarget, Clients, Step
+from corral.engine.bootstrap.step import Blocked, BootstrapTarget, Clients, Outdated, Step
+from corral.model.partitions import partition_of
 from corral.model.tags import STATE_TAG
 
 # KMS may not find a new key or alias for some seconds. Source: KMS developer guide, "AWS KMS eventual consistency".
@@ -14,7 +16,14 @@ FOUND_WITHIN_S, PAUSE_S = 60.0, 1.0
 
 
 def _has_key(client: Clients, target: BootstrapTarget) -> bool:
-    found = client("kms").describe_key(KeyId=target.alias)["KeyMetadata"]
+    kms = client("kms")
+    try:
+        found = kms.describe_key(KeyId=target.alias)["KeyMetadata"]
+    except kms.exceptions.NotFoundException:
+        if others := [f"{key} {problem}" for key, problem in _tagged_keys(client, target) if problem]:
+            text = f"has the tag {STATE_TAG} and is not used; find out who made it"
+            raise Outdated("; ".join(f"key {one}: it {text}" for one in others)) from None
+        return False
     if found["KeyState"] == "PendingDeletion":
         raise Blocked(
             f"{found['KeyId']} is scheduled for deletion; `aws kms cancel-key-deletion --key-id ...` cancels that"
@@ -25,9 +34,12 @@ def _has_key(client: Clients, target: BootstrapTarget) -> bool:
 
 
 def _create_key(client: Clients, target: BootstrapTarget) -> bool:
-    """Creates the key and its alias; reuses a key that an interrupted run left without an alias."""
+    """Creates the key and its alias; reuses a key that an interrupted run left without an alias.
+
+    Whoever may create and tag keys could leave one, too: only a key as this step makes it is reused.
+    """
     kms = client("kms")
-    left = _key_without_alias(client, target)
+    left = next((key for key, problem in _tagged_keys(client, target) if not problem), None)
     key = (
         left
         or kms.create_key(
@@ -58,16 +70,32 @@ def _once_found(kms: Any, call: Callable[[], Any]) -> Any:
             time.sleep(PAUSE_S)
 
 
-def _key_without_alias(client: Clients, target: BootstrapTarget) -> str | None:
-    """A usable key with our tag and without an alias."""
+def _tagged_keys(client: Clients, target: BootstrapTarget) -> Iterator[tuple[str, str]]:
+    """The usable keys with our tag and without an alias, each with what differs from a key that was made here."""
     kms, tagging = client("kms"), client("resourcegroupstaggingapi")
     mine = [{"Key": STATE_TAG, "Values": [target.name]}]
     tagged = tagging.get_resources(TagFilters=mine, ResourceTypeFilters=["kms:key"])["ResourceTagMappingList"]
     for arn in sorted(one["ResourceARN"] for one in tagged):
-        is_usable = kms.describe_key(KeyId=arn)["KeyMetadata"]["KeyState"] == "Enabled"
-        if is_usable and not kms.list_aliases(KeyId=arn)["Aliases"]:
-            return str(arn.rpartition("/")[2])
-    return None
+        found = kms.describe_key(KeyId=arn)["KeyMetadata"]
+        if found["KeyState"] == "Enabled" and not kms.list_aliases(KeyId=arn)["Aliases"]:
+            yield str(arn.rpartition("/")[2]), _difference(kms, target, found)
+
+
+def _difference(kms: Any, target: BootstrapTarget, key: Mapping[str, Any]) -> str:
+    """How a key differs from one that was made here: who else can use it, or has its material. Empty if not at all.
+
+    KMS gives a key without a policy one that leaves everything to the account's IAM. Source: KMS Developer Guide,
+    "Default key policy".
+    """
+    made = (key.get("Origin"), key.get("KeySpec"), key.get("KeyUsage"), bool(key.get("MultiRegion")))
+    if made != ("AWS_KMS", "SYMMETRIC_DEFAULT", "ENCRYPT_DECRYPT", False):
+        return "is of another kind, has imported material or replicas"
+    policy = json.loads(kms.get_key_policy(KeyId=key["KeyId"], PolicyName="default")["Policy"])
+    allowed = [{name: value for name, value in one.items() if name != "Sid"} for one in policy["Statement"]]
+    root = f"arn:{partition_of(target.region).name}:iam::{target.account}:root"
+    if allowed != [{"Effect": "Allow", "Principal": {"AWS": root}, "Action": "kms:*", "Resource": "*"}]:
+        return "has a policy of its own"
+    return "has grants" if kms.list_grants(KeyId=key["KeyId"])["Grants"] else ""
 
 
 def _has_rotation(client: Clients, target: BootstrapTarget) -> bool:

@@ -215,7 +215,7 @@ def _left_alone(stack: Stack, found: RetainedData) -> Iterator[str]:
         yield f"  not deleted  {one.kind}  {one.id}: {problem}"
     if found.unproven:
         yield f"  tagged as data of {stack.title}, but not its own, as far as AWS shows: remove the tag {KEEP_TAG}"
-        yield "  from what is not yours, and delete what is yours by hand, by its id. To try again, if its key is yours:"
+        yield "  from what is not yours, and delete what is yours by hand, by its id; if its key is yours, again after"
         yield f"  aws kms create-alias --alias-name {key_alias(stack.name)} --target-key-id KEY"
 
 
