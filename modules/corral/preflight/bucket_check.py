@@ -44,12 +44,13 @@ def linked(cluster: ClusterPlan) -> tuple[str, ...]:
 
 
 def evaluate(request: PreflightRequest, facts: BucketFacts) -> Iterator[PreflightFinding]:
-    """One finding for each bucket. FSx imports automatically only from its own region; jobs can read across regions.
+    """One finding for each bucket. FSx imports automatically only from its own region; roles of jobs reach no other.
 
     Source: FSx for Lustre User Guide, "Region and account support for linked S3 buckets", from memory.
     """
     region = request.cluster.region
     imported = {bucket_of(link.s3) for system in request.cluster.lustre for link in system.data if link.imports}
+    used = {bucket_of(one.s3) for one in request.cluster.jobs.buckets}
     for name, found in facts.found.items():
         about = f"s3://{name}"
         if found.refusal == "404":
@@ -60,8 +61,11 @@ def evaluate(request: PreflightRequest, facts: BucketFacts) -> Iterator[Prefligh
         elif found.region and found.region != region and name in imported:
             text = f"is in {found.region}; FSx imports only from its own region, {region}"
             yield _FINDINGS.fail(about, text, f"copy it to {region}, or set `import: []` in the link")
+        elif found.region and found.region != region and name in used:
+            text = f"is in {found.region}; the boundary of roles keeps jobs in {region}"
+            yield _FINDINGS.fail(about, text, f"copy it to {region}, or remove it from jobs.buckets")
         elif found.region and found.region != region:
-            text = f"is in {found.region}; reads by jobs cross regions, slowly and at a cost"
+            text = f"is in {found.region}; reads by Lustre cross regions, slowly and at a cost"
             yield _FINDINGS.warn(about, text, f"copy it to {region}")
         elif found.refusal:
             yield _FINDINGS.fail(about, f"cannot be checked: {found.refusal}", "check the bucket's policy")
