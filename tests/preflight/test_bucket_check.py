@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from finding_lines import dev, finding_lines
 
+from corral.model.cluster import BucketPlan, JobsPlan
 from corral.preflight.bucket_check import BucketAccess, BucketFacts, evaluate, linked
 from environments import dev_cluster
 
@@ -33,3 +36,18 @@ def test_the_buckets_of_an_environment_are_those_of_its_links_and_jobs() -> None
 )
 def test_findings_of_a_bucket(found: BucketAccess, expected: str) -> None:
     assert finding_lines(evaluate(dev(), BucketFacts(found={NAME: found}))) == [expected]
+
+
+def test_a_bucket_of_jobs_in_another_region_is_out_of_reach() -> None:
+    jobs = JobsPlan(buckets=(BucketPlan(s3="s3://sets", write=False),))
+    request = dev(replace(dev_cluster(), jobs=jobs))
+    found = BucketFacts(found={"sets": BucketAccess(region="us-east-1"), "far": BucketAccess(region="eu-west-1")})
+    here = finding_lines(evaluate(request, found))
+    there = finding_lines(evaluate(request, BucketFacts(found={"sets": BucketAccess(region="eu-west-1")})))
+    assert (here, there) == (
+        [
+            "ok s3://sets: is in us-east-1",
+            "warn s3://far: is in eu-west-1; reads by Lustre cross regions, slowly and at a cost",
+        ],
+        ["fail s3://sets: is in eu-west-1; the boundary of roles keeps jobs in us-east-1"],
+    )
