@@ -103,6 +103,7 @@ _.delete_launch_template_versions  # EC2
 _.describe_instance_topology  # EC2
 _.create_backup  # FSx
 _.describe_backups  # FSx
+_.list_document_versions  # SSM
 _.simulate_principal_policy  # IAM
 _.simulate_custom_policy  # IAM
 _.decode_authorization_message  # STS

@@ -247,6 +247,49 @@ def test_a_deployer_creates_and_deletes_a_network(deployer: Clients) -> None:
     assert vpc not in {one["VpcId"] for one in ec2.describe_vpcs()["Vpcs"]}
 
 
+def test_a_deployer_creates_endpoints_in_its_own_networks_alone(
+    deployer: Clients, launch_network: LaunchNetwork
+) -> None:
+    """One for S3 would lead what a stranger's machines send there through the deployer's policy."""
+    ec2 = deployer("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16", TagSpecifications=specified("vpc"))["Vpc"]["VpcId"]
+    table = ec2.create_route_table(VpcId=vpc, TagSpecifications=specified("route-table"))["RouteTable"]["RouteTableId"]
+    endpoint = {"ServiceName": f"com.amazonaws.{REGION}.s3", "TagSpecifications": specified("vpc-endpoint")}
+    made = ec2.create_vpc_endpoint(VpcId=vpc, RouteTableIds=[table], **endpoint)["VpcEndpoint"]
+    with pytest.raises(ClientError, match=f"not authorized to perform: ec2:CreateVpcEndpoint .*{launch_network.vpc}"):
+        ec2.create_vpc_endpoint(VpcId=launch_network.vpc, **endpoint)
+    assert made["VpcId"] == vpc
+
+
+def test_a_deployer_creates_volumes_but_none_from_a_snapshot(deployer: Clients, aws: Clients) -> None:
+    ec2, new = deployer("ec2"), {"AvailabilityZone": f"{REGION}a", "TagSpecifications": specified("volume")}
+    volume = ec2.create_volume(Size=8, **new)["VolumeId"]
+    snapshot = aws("ec2").create_snapshot(VolumeId=volume)["SnapshotId"]
+    with pytest.raises(ClientError, match=f"not authorized to perform: ec2:CreateVolume .*snapshot/{snapshot}"):
+        ec2.create_volume(SnapshotId=snapshot, **new)
+
+
+def test_a_deployer_launches_with_an_interface_of_corrals_alone(
+    deployer: Clients, launch_network: LaunchNetwork
+) -> None:
+    """A head has the address of an interface that was made before it."""
+    ec2 = deployer("ec2")
+    made = {
+        kind: ec2.create_network_interface(SubnetId=launch_network.subnet, **more)["NetworkInterface"][
+            "NetworkInterfaceId"
+        ]
+        for kind, more in (("own", {"TagSpecifications": specified("network-interface")}), ("theirs", {}))
+    }
+
+    def launch(interface: str) -> Any:
+        nics = [{"DeviceIndex": 0, "NetworkInterfaceId": interface}]
+        return ec2.run_instances(ImageId=launch_network.image, MinCount=1, MaxCount=1, NetworkInterfaces=nics)
+
+    launch(made["own"])
+    with pytest.raises(ClientError, match=f"not authorized to perform: ec2:RunInstances .*{made['theirs']}"):
+        launch(made["theirs"])
+
+
 def test_a_deployer_creates_and_deletes_a_placement_group(deployer: Clients) -> None:
     ec2 = deployer("ec2")
     ec2.create_placement_group(GroupName="p", Strategy="cluster", TagSpecifications=specified("placement-group"))

@@ -32,6 +32,8 @@ _USED = (
     ("key-pair", "KeyName"),
 )
 _MADE = ("instance", "network-interface", "volume")
+# What these calls create is a resource of their action, besides what they name.
+_CREATED = {"CreateVolume": "volume", "CreateVpcEndpoint": "vpc-endpoint"}
 # Kinds of resources by the start of their ids.
 _KINDS = {
     "eipalloc": "elastic-ip",
@@ -87,7 +89,12 @@ def _change(call: Call, fields: Fields, base: Context, backend: Any) -> Iterator
     for one in known:
         arn = f"{here}:{_KINDS[one.partition('-')[0]]}/{one}"
         yield RequiredAction(action=action, resource=arn, context={**base, **_resource_tags(backend, one)})
-    if not known:
+    if made := _CREATED.get(call.action):
+        yield RequiredAction(action=action, resource=f"{here}:{made}/*", context=base)
+    if (snapshot := fields.get("SnapshotId")) and call.action == "CreateVolume":
+        arn = f"arn:{PARTITION}:ec2:{call.region}::snapshot/{snapshot}"
+        yield RequiredAction(action=action, resource=arn, context={**base, **_resource_tags(backend, str(snapshot))})
+    if not known and not made:
         yield RequiredAction(action=action, context=base)
     for kind in sorted(_tagged(fields, {})):
         tagging = {**base, "ec2:createaction": call.action}
