@@ -157,7 +157,6 @@ def _keys() -> Iterator[StolenCall]:
                 KeyId=n.key, GranteePrincipal=f"{IAM}:role/ops", Operations=["Decrypt"]
             ),
         ),
-        ("ListGrants", lambda n: n.aws("kms").list_grants(KeyId=n.key)),
         ("DisableKeyRotation", lambda n: n.aws("kms").disable_key_rotation(KeyId=n.key)),
         ("DisableKey", lambda n: n.aws("kms").disable_key(KeyId=n.key)),
     )
@@ -166,6 +165,10 @@ def _keys() -> Iterator[StolenCall]:
     for name, run in uses:
         yield near(f"kms:{name}", key, run, keys=of_the_base)
         yield theirs(f"kms:{name}", key, run, keys=of_others)
+    # `corral bootstrap` looks whether a key that was left has any.
+    grants: Run = lambda n: n.aws("kms").list_grants(KeyId=n.key)  # noqa: E731
+    yield near("kms:ListGrants", key, grants, BOOTSTRAP, keys=of_the_base)
+    yield theirs("kms:ListGrants", key, grants, keys=of_others)
     # A deployer reads the policy of any key: KMS knows no tags of a key that is new.
     read: Run = lambda n: n.aws("kms").get_key_policy(KeyId=n.key, PolicyName="default")  # noqa: E731
     yield near("kms:GetKeyPolicy", key, read, DEPLOYER, keys=of_the_base)

@@ -81,6 +81,13 @@ LATE_ERRORS = (
     LateError("InvalidIPAddress.InUse", "ec2:ReleaseAddress", f"{EC2}:elastic-ip/{{address}}", _ONLY_NEAR, _IN_USE),
     LateError("DeleteConflict", "iam:DeleteRole", f"{IAM}:role/corral/{{head_role}}", _ONLY_NEAR, _IN_USE),
     LateError("DeleteConflict", "iam:DeleteRole", f"{IAM}:role/{{head_role}}", _ONLY_THEIRS, _IN_USE),
+    LateError(
+        "InvalidPlacementGroup.InUse",
+        "ec2:RunInstances",
+        f"{EC2}:network-interface/{{interface}}",
+        _ONLY_THEIRS,
+        "the interface is in another zone than the placement group of the template, which is known after the decision",
+    ),
     LateError("BucketNotEmpty", "s3:DeleteBucket", "arn:aws:s3:::{bucket}", BOTH, _IN_USE),
     LateError("BucketNotEmpty", "s3:DeleteBucket", f"arn:aws:s3:::{STATES}", _ONLY_THEIRS, _IN_USE),
 )
