@@ -197,4 +197,5 @@ def test_a_key_with_many_values_is_sent_as_a_list() -> None:
     assert {key for key, type in iam.types.items() if type != "string"} == {
         "kms:ResourceAliases",
         "route53:ChangeResourceRecordSetsNormalizedRecordNames",
+        "route53:VPCs",
     }
