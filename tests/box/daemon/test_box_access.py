@@ -275,3 +275,10 @@ def test_a_call_that_names_two_actions_does_neither(box: BoxStatus, body: str, h
     key = boxes.owner_keys(box)["aws_access_key_id"]
     status, text, _ = answered(box, "POST", "/", body, **headers, Authorization=SCOPE.format(key, "ec2"))
     assert (status, "RunInstances" in text and "two actions" in text) == (400, True), text
+
+
+def test_a_call_of_s3_is_what_its_path_names_whatever_a_header_names(box: BoxStatus) -> None:
+    key = boxes.owner_keys(box)["aws_access_key_id"]
+    headers = {"Authorization": SCOPE.format(key, "s3"), "X-Amz-Target": "x.ListBuckets"}
+    assert answered(box, "PUT", "/named-by-its-path", **headers)[0] == 200
+    assert json.loads((box.dir / "calls.jsonl").read_text().splitlines()[-1])["action"] == "CreateBucket"

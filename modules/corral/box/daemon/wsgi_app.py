@@ -106,7 +106,7 @@ class WsgiApp:
             self._new.check(call, body)
             if call.service == pricing.NAME:
                 return pricing.answer_call(environ)
-            with authorized(call.action), tagging.deletions_noticed(call):
+            with authorized(call), tagging.deletions_noticed(call):
                 answer = Response.from_app(self._moto, environ, buffered=True)
             if _is_web_page(answer, call):
                 raise NotImplementedError(f"{environ['REQUEST_METHOD']} {environ.get('PATH_INFO')}")
