@@ -119,7 +119,7 @@ def test_an_unknown_check_is_wrong_input(box: BoxStatus) -> None:
     assert (done.returncode, done.stderr.split(" - ")[0]) == (2, "corral: unknown check 'image'")
 
 
-def test_a_bucket_that_is_gone_and_another_regions_is_red(box: BoxStatus) -> None:
+def test_a_bucket_that_is_gone_and_another_regions_fails(box: BoxStatus) -> None:
     s3 = boxes.client(box, "s3")
     s3.delete_bucket(Bucket="corral-example-results")
     west = boxes.client(box, "s3", "us-west-2")
@@ -127,7 +127,7 @@ def test_a_bucket_that_is_gone_and_another_regions_is_red(box: BoxStatus) -> Non
     found = checked(box, "train", "--only", "buckets")[1]
     west.delete_bucket(Bucket="corral-example-results")
     s3.create_bucket(Bucket="corral-example-results")
-    assert [one for one in found if "skipped" not in one] == ["warn buckets s3://corral-example-results"]
+    assert [one for one in found if "skipped" not in one] == ["fail buckets s3://corral-example-results"]
 
 
 @pytest.mark.parametrize(
