@@ -17,6 +17,7 @@ from corral.agent.job_evidence.step_files import PAGE_SIZE
 from corral.agent.job_evidence.user_reader import JobReadError
 from corral.agent.job_library.corral_step import DIRECTORY, RANKS
 from corral.agent.metrics.text_format import label_value
+from corral.agent.step_daemon import users_of
 from corral.model.job_evidence import RankSteps, StepPage
 from corral.model.run_forecast import RUN_VARIABLE
 
@@ -125,11 +126,9 @@ def _step_of(process: Path) -> str | None:
 
 def _user(process: Path) -> int | None:
     """The user of a process; None if it has the rights of two, as setuid programs have."""
-    with suppress(OSError):
-        for line in (process / "status").read_bytes().split(b"\n"):
-            if line.startswith(b"Uid:"):
-                users = {int(word) for word in line.split()[1:]}
-                return users.pop() if len(users) == 1 else None
+    with suppress(OSError, ValueError):
+        users = {*map(int, users_of(process))}
+        return users.pop() if len(users) == 1 else None
     return None
 
 
